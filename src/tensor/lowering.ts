@@ -1,0 +1,119 @@
+import { type Dim, bareName, sameDim, SymbolicDim } from './dim.js';
+import { type DType, typedArray } from './dtype.js';
+import { MICROSOFT, OnnxGraph } from './onnx.js';
+
+/** A mask that the caller fills with random zeros and 1/keep before each run. */
+export interface MaskInput {
+  readonly name: string;
+  readonly shape: readonly Dim[];
+  readonly keep: number;
+}
+
+/** What an operation needs while it is written into an ONNX graph: the graph itself, constants and run-time sizes. */
+export class Lowering {
+  readonly graph = new OnnxGraph();
+  readonly masks: MaskInput[] = [];
+  private readonly sizes = new Map<string, string>();
+
+  op(...args: Parameters<OnnxGraph['op']>): string {
+    return this.graph.op(...args);
+  }
+
+  scalar(dtype: DType, value: number): string {
+    return this.graph.constant(dtype, typedArray(dtype, [value]), []);
+  }
+
+  ints(values: readonly number[]): string {
+    return this.graph.constant('i64', typedArray('i64', values), [values.length]);
+  }
+
+  /** Declares that the named size can be read off axis `axis` of graph input `input`. */
+  bindSize(name: string, input: string, axis: number): void {
+    if (this.sizes.has(name)) return;
+    this.sizes.set(name, this.op('Shape', [input], { start: axis, end: axis + 1 }));
+  }
+
+  /** An i64[1] tensor with the run-time value of a dimension. */
+  size(value: Dim): string {
+    if (typeof value === 'number') return this.ints([value]);
+    const known = this.sizes.get(value.key);
+    if (known !== undefined) return known;
+    const name = bareName(value);
+    if (name !== undefined) throw new RangeError(`no input of the program has the dimension ${name}`);
+    let sum: string | undefined;
+    for (const [names, coefficient] of value.terms) {
+      let product = this.ints([coefficient]);
+      for (const factor of names === '' ? [] : names.split('*')) {
+        product = this.op('Mul', [product, this.size(new SymbolicDim(new Map([[factor, 1]])))]);
+      }
+      sum = sum === undefined ? product : this.op('Add', [sum, product]);
+    }
+    this.sizes.set(value.key, sum!);
+    return sum!;
+  }
+
+  /** An i64 vector with the run-time shape. */
+  shape(shape: readonly Dim[]): string {
+    if (shape.every((size) => typeof size === 'number')) return this.ints(shape);
+    const key = `[${shape.join()}]`;
+    const known = this.sizes.get(key);
+    if (known !== undefined) return known;
+    const name = this.op(
+      'Concat',
+      shape.map((size) => this.size(size)),
+      { axis: 0 },
+    );
+    this.sizes.set(key, name);
+    return name;
+  }
+
+  /** Reshapes without run-time arithmetic where ONNX's `0` (keep) and `-1` (infer) suffice. */
+  reshape(input: string, from: readonly Dim[], to: readonly Dim[]): string {
+    if (from.length === to.length && from.every((size, i) => sameDim(size, to[i]))) return input;
+    const sizes = to.map((size, i) =>
+      typeof size === 'number' ? size : i < from.length && sameDim(size, from[i]) ? 0 : -1,
+    );
+    const simple = sizes.filter((size) => size === -1).length <= 1 && !to.includes(0);
+    return this.op('Reshape', [input, simple ? this.ints(sizes) : this.shape(to)]);
+  }
+
+  /** Σ over the rows of [rows, columns], as [columns]. In f32 a product with ones: the matrix kernel is threaded. */
+  columnSums(matrix: string, rows: Dim, columns: Dim, dtype: DType): string {
+    if (dtype !== 'f32') return this.op('ReduceSum', [matrix, this.ints([0])], { keepdims: 0 });
+    return this.reshape(this.op('MatMul', [this.ones(rows), matrix]), [1, columns], [columns]);
+  }
+
+  /** A row [1, size] of f32 ones. */
+  private ones(size: Dim): string {
+    const key = `ones ${size}`;
+    const known = this.sizes.get(key);
+    if (known !== undefined) return known;
+    const name = this.op('Expand', [this.scalar('f32', 1), this.shape([1, size])]);
+    this.sizes.set(key, name);
+    return name;
+  }
+
+  /** Matrix product of the last two axes, with transposition for free where the element type has the fused kernel. */
+  matmul(
+    a: string,
+    b: string,
+    dtype: DType,
+    { transA = false, transB = false, alpha = 1 }: { transA?: boolean; transB?: boolean; alpha?: number } = {},
+    ranks: readonly [number, number] = [2, 2],
+  ): string {
+    if (!transA && !transB && alpha === 1) return this.op('MatMul', [a, b]);
+    if (dtype === 'f32') {
+      const attributes = { transA: Number(transA), transB: Number(transB), alpha: { float: alpha } };
+      return this.op('FusedMatMul', [a, b], attributes, MICROSOFT);
+    }
+    const left = transA ? this.op('Transpose', [a], { perm: swapLast(ranks[0]) }) : a;
+    const right = transB ? this.op('Transpose', [b], { perm: swapLast(ranks[1]) }) : b;
+    const product = this.op('MatMul', [left, right]);
+    return alpha === 1 ? product : this.op('Mul', [product, this.scalar(dtype, alpha)]);
+  }
+}
+
+export function swapLast(rank: number): number[] {
+  const order = Array.from({ length: rank }, (_, i) => i);
+  return [...order.slice(0, -2), rank - 1, rank - 2];
+}

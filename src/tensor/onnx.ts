@@ -1,0 +1,158 @@
+import { ProtoWriter } from '../protobuf.js';
+import type { Dim } from './dim.js';
+import type { DType, TypedArray } from './dtype.js';
+
+/** Versions that every written model declares. */
+export const IR_VERSION = 10;
+export const OPSET = 21;
+export const MICROSOFT = 'com.microsoft';
+
+export type OnnxAttribute = number | string | readonly number[] | { readonly float: number };
+
+interface OnnxNode {
+  readonly type: string;
+  readonly domain: string;
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  readonly attributes: Readonly<Record<string, OnnxAttribute>>;
+}
+
+interface OnnxValue {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly Dim[];
+}
+
+/** A graph under construction, in the words of the ONNX specification (onnx.proto3). */
+export class OnnxGraph {
+  readonly inputs: OnnxValue[] = [];
+  readonly outputs: OnnxValue[] = [];
+  readonly nodes: OnnxNode[] = [];
+  private readonly initializers: { name: string; dtype: DType; dims: readonly number[]; data: TypedArray }[] = [];
+  private readonly constants = new Map<string, string>();
+  private readonly produced = new Set<string>();
+  private readonly renamed = new Map<string, string>();
+  private counter = 0;
+
+  input(name: string, dtype: DType, shape: readonly Dim[]): string {
+    this.inputs.push({ name, dtype, shape });
+    return name;
+  }
+
+  /** Makes a value visible under a name of its own: by renaming where a node produces it, else by a copy. */
+  output(name: string, value: string, dtype: DType, shape: readonly Dim[]): void {
+    if (this.produced.has(value) && !this.renamed.has(value)) this.renamed.set(value, name);
+    else this.nodes.push({ type: 'Identity', domain: '', inputs: [value], outputs: [name], attributes: {} });
+    this.outputs.push({ name, dtype, shape });
+  }
+
+  fresh(stem: string): string {
+    return `${stem}_${this.counter++}`;
+  }
+
+  /** Adds a node with one output. Whole numbers become INT attributes; write `{ float: 1 }` for FLOAT. */
+  op(
+    type: string,
+    inputs: readonly string[],
+    attributes: Readonly<Record<string, OnnxAttribute>> = {},
+    domain = '',
+  ): string {
+    return this.multi(type, inputs, 1, attributes, domain)[0];
+  }
+
+  multi(
+    type: string,
+    inputs: readonly string[],
+    outputCount: number,
+    attributes: Readonly<Record<string, OnnxAttribute>> = {},
+    domain = '',
+  ): string[] {
+    const outputs = Array.from({ length: outputCount }, () => this.fresh(type));
+    this.nodes.push({ type, domain, inputs, outputs, attributes });
+    for (const name of outputs) this.produced.add(name);
+    return outputs;
+  }
+
+  /** A constant tensor; equal small constants are shared. */
+  constant(dtype: DType, data: TypedArray, dims: readonly number[]): string {
+    const key = data.length <= 64 ? `${dtype}[${dims}]:${data.join()}` : undefined;
+    const known = key === undefined ? undefined : this.constants.get(key);
+    if (known !== undefined) return known;
+    const name = this.fresh('const');
+    this.initializers.push({ name, dtype, dims, data });
+    if (key !== undefined) this.constants.set(key, name);
+    return name;
+  }
+
+  /** The model's bytes, without nodes, constants and inputs that no output depends on. */
+  encode(): { bytes: Uint8Array; usedInputs: Set<string> } {
+    const { nodes, values } = this.live();
+    const final = (name: string): string => this.renamed.get(name) ?? name;
+    const graph = new ProtoWriter();
+    for (const node of nodes) {
+      graph.message(1, (w) => {
+        for (const name of node.inputs) w.string(1, final(name));
+        for (const name of node.outputs) w.string(2, values.has(name) || !OPTIONAL_OUTPUTS.has(node.type) ? final(name) : '');
+        w.string(3, final(node.outputs[0])).string(4, node.type);
+        for (const [name, value] of Object.entries(node.attributes)) w.message(5, attributeProto(name, value));
+        if (node.domain !== '') w.string(7, node.domain);
+      });
+    }
+    graph.string(2, 'tcts');
+    for (const { name, dtype, dims, data } of this.initializers) {
+      if (!values.has(name)) continue;
+      graph.message(5, (w) => {
+        for (const size of dims) w.varint(1, size);
+        w.varint(2, ELEMENT_TYPE[dtype]).string(8, name);
+        w.bytes(9, new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+      });
+    }
+    const usedInputs = new Set(this.inputs.map(({ name }) => name).filter((name) => values.has(name)));
+    for (const value of this.inputs) if (usedInputs.has(value.name)) graph.message(11, valueProto(value));
+    for (const value of this.outputs) graph.message(12, valueProto(value));
+    const bytes = new ProtoWriter()
+      .varint(1, IR_VERSION)
+      .string(2, 'tcts')
+      .message(7, graph)
+      .message(8, (w) => w.string(1, '').varint(2, OPSET))
+      .message(8, (w) => w.string(1, MICROSOFT).varint(2, 1))
+      .finish();
+    return { bytes, usedInputs };
+  }
+
+  /** Nodes that some output depends on, and every value read by them or returned. */
+  private live(): { nodes: OnnxNode[]; values: Set<string> } {
+    const values = new Set([...this.outputs.map(({ name }) => name), ...this.renamed.keys()]);
+    const nodes: OnnxNode[] = [];
+    for (const node of [...this.nodes].reverse()) {
+      if (!node.outputs.some((name) => values.has(name))) continue;
+      for (const name of node.inputs) values.add(name);
+      nodes.push(node);
+    }
+    return { nodes: nodes.reverse(), values };
+  }
+}
+
+/** Operations whose kernels skip an output that nobody reads. Others crash on it. */
+const OPTIONAL_OUTPUTS: ReadonlySet<string> = new Set(['GRU', 'LSTM', 'LayerNormalization']);
+
+/** TensorProto.DataType */
+export const ELEMENT_TYPE: Readonly<Record<DType, number>> = { f32: 1, i32: 6, i64: 7, bool: 9, f64: 11 };
+
+function attributeProto(name: string, value: OnnxAttribute): ProtoWriter {
+  const proto = new ProtoWriter().string(1, name);
+  if (typeof value === 'string') return proto.string(4, value).varint(20, 3);
+  if (typeof value === 'number') return proto.varint(3, value).varint(20, 2);
+  if ('float' in value) return proto.float(2, value.float).varint(20, 1);
+  for (const item of value) proto.varint(8, item);
+  return proto.varint(20, 7);
+}
+
+function valueProto({ name, dtype, shape }: OnnxValue): ProtoWriter {
+  const dims = new ProtoWriter();
+  for (const size of shape) {
+    dims.message(1, (w) => (typeof size === 'number' ? w.varint(1, size) : w.string(2, size.key)));
+  }
+  const tensor = new ProtoWriter().varint(1, ELEMENT_TYPE[dtype]).message(2, dims);
+  return new ProtoWriter().string(1, name).message(2, (w) => w.message(1, tensor));
+}

@@ -1,0 +1,174 @@
+import { type Dim, formatShape, sameDim } from '../dim.js';
+import { type DType, isFloat } from '../dtype.js';
+import type { Lowering } from '../lowering.js';
+import { describeType, Mismatch, type Node, type Op, record, sameShape, type Tensor, type TensorType } from '../tensor.js';
+import { cast, equal, greater, where } from './compare.js';
+import { fill, isFilledWith } from './fill.js';
+import { sumTo } from './reduce.js';
+
+/** A tensor, or a number that takes the other operand's element type. */
+export type Operand = Tensor | number;
+
+export function add(a: Operand, b: Operand): Tensor {
+  const [x, y] = lift(a, b);
+  if (isFilledWith(x, 0) && keepsShape(y, x)) return y;
+  if (isFilledWith(y, 0) && keepsShape(x, y)) return x;
+  return binary(addOp, x, y);
+}
+
+export function sub(a: Operand, b: Operand): Tensor {
+  const [x, y] = lift(a, b);
+  if (isFilledWith(y, 0) && keepsShape(x, y)) return x;
+  return binary(subOp, x, y);
+}
+
+export function mul(a: Operand, b: Operand): Tensor {
+  const [x, y] = lift(a, b);
+  if (isFilledWith(x, 1) && keepsShape(y, x)) return y;
+  if (isFilledWith(y, 1) && keepsShape(x, y)) return x;
+  return binary(mulOp, x, y);
+}
+
+export function div(a: Operand, b: Operand): Tensor {
+  const [x, y] = lift(a, b);
+  if (isFilledWith(y, 1) && keepsShape(x, y)) return x;
+  return binary(divOp, x, y);
+}
+
+/** aᵇ; with a tensor as exponent the base must be positive for the exponent's gradient. */
+export function pow(a: Operand, b: Operand): Tensor {
+  const [x, y] = lift(a, b);
+  return binary(powOp, x, y);
+}
+
+/** The larger of two; where they are equal the gradient goes to the first. */
+export function maximum(a: Operand, b: Operand): Tensor {
+  const [x, y] = lift(a, b);
+  return binary(maximumOp, x, y);
+}
+
+export function minimum(a: Operand, b: Operand): Tensor {
+  const [x, y] = lift(a, b);
+  return binary(minimumOp, x, y);
+}
+
+export const neg = (x: Tensor): Tensor => record(negOp, [x], {})[0];
+export const exp = (x: Tensor): Tensor => record(expOp, [x], {})[0];
+export const log = (x: Tensor): Tensor => record(logOp, [x], {})[0];
+export const sqrt = (x: Tensor): Tensor => record(sqrtOp, [x], {})[0];
+export const abs = (x: Tensor): Tensor => record(absOp, [x], {})[0];
+export const square = (x: Tensor): Tensor => mul(x, x);
+export const sin = (x: Tensor): Tensor => record(sinOp, [x], {})[0];
+export const cos = (x: Tensor): Tensor => record(cosOp, [x], {})[0];
+
+/** min(max(x, low), high), with gradient 1 inside and 0 outside. */
+export function clip(x: Tensor, low: number, high: number): Tensor {
+  return record(clipOp, [x], { low, high })[0];
+}
+
+/** Stops gradients: the value passes, the derivative is zero. */
+export function stopGradient(x: Tensor): Tensor {
+  return record(stopGradientOp, [x], {})[0];
+}
+
+function lift(a: Operand, b: Operand): [Tensor, Tensor] {
+  if (typeof a === 'number' && typeof b === 'number') throw new TypeError('one operand must be a tensor');
+  const dtype = (typeof a === 'number' ? (b as Tensor) : a).dtype;
+  return [typeof a === 'number' ? fill(a, [], dtype) : a, typeof b === 'number' ? fill(b, [], dtype) : b];
+}
+
+function keepsShape(x: Tensor, other: Tensor): boolean {
+  return x.dtype === other.dtype && sameShape(broadcastShapes(x.shape, other.shape), x.shape);
+}
+
+function binary(op: Op, a: Tensor, b: Tensor): Tensor {
+  const [x, y] = [unexpanded(a, b), unexpanded(b, a)];
+  return record(op, [x, y], {})[0];
+}
+
+/** The source of a broadcast, when the other operand alone gives the result its shape: nothing need be expanded. */
+function unexpanded(x: Tensor, other: Tensor): Tensor {
+  if (x.node.op.name !== 'broadcastTo') return x;
+  const [source] = x.node.inputs;
+  return sameShape(other.shape, x.shape) ? source : x;
+}
+
+/** NumPy's rule: aligned at the end, equal or 1. */
+export function broadcastShapes(a: readonly Dim[], b: readonly Dim[]): Dim[] {
+  const rank = Math.max(a.length, b.length);
+  return Array.from({ length: rank }, (_, i) => {
+    const x = a[i - rank + a.length] ?? 1;
+    const y = b[i - rank + b.length] ?? 1;
+    if (x === 1) return y;
+    if (y === 1 || sameDim(x, y)) return x;
+    throw new Mismatch(`the shapes ${formatShape(a)} and ${formatShape(b)} do not broadcast`);
+  });
+}
+
+export function binaryType(a: TensorType, b: TensorType, dtype: DType = a.dtype): TensorType {
+  if (a.dtype !== b.dtype) throw new Mismatch(`${describeType(a)} and ${describeType(b)} differ in type`);
+  return { shape: broadcastShapes(a.shape, b.shape), dtype };
+}
+
+type BinaryGradient = (g: Tensor, x: Tensor, y: Tensor, out: Tensor) => readonly [Tensor, Tensor];
+
+function binaryOp(name: string, type: string, gradient: BinaryGradient): Op {
+  return {
+    name,
+    infer: ([a, b]) => [binaryType(a, b)],
+    lower: (to, inputs) => [to.op(type, inputs)],
+    gradient: ({ inputs: [x, y], outputs: [out] }, [g]) => {
+      const [dx, dy] = gradient(g!, x, y, out);
+      return [sumTo(dx, x.shape), sumTo(dy, y.shape)];
+    },
+  };
+}
+
+const addOp = binaryOp('add', 'Add', (g) => [g, g]);
+const subOp = binaryOp('sub', 'Sub', (g) => [g, neg(g)]);
+const mulOp = binaryOp('mul', 'Mul', (g, x, y) => [mul(g, y), mul(g, x)]);
+const divOp = binaryOp('div', 'Div', (g, _, y, out) => {
+  const dx = div(g, y);
+  return [dx, neg(mul(dx, out))];
+});
+const powOp = binaryOp('pow', 'Pow', (g, x, y, out) => [mul(mul(g, y), pow(x, sub(y, 1))), mul(g, mul(out, log(x)))]);
+const maximumOp = binaryOp('maximum', 'Max', (g, x, y) => splitBy(g, greater(y, x)));
+const minimumOp = binaryOp('minimum', 'Min', (g, x, y) => splitBy(g, greater(x, y)));
+
+function splitBy(g: Tensor, second: Tensor): [Tensor, Tensor] {
+  return [where(second, 0, g), where(second, g, 0)];
+}
+
+/** An elementwise operation of one floating-point tensor. */
+export function unaryOp(
+  name: string,
+  lower: string | ((to: Lowering, input: string, node: Node) => string),
+  gradient?: (g: Tensor, x: Tensor, out: Tensor, node: Node) => Tensor,
+): Op {
+  return {
+    name,
+    infer: ([x]) => {
+      if (!isFloat(x.dtype)) throw new Mismatch(`expected f32 or f64, got ${describeType(x)}`);
+      return [x];
+    },
+    lower: (to, [input], node) => [typeof lower === 'string' ? to.op(lower, [input]) : lower(to, input, node)],
+    gradient: (node, [g]) => [gradient?.(g!, node.inputs[0], node.outputs[0], node)],
+  };
+}
+
+const negOp = unaryOp('neg', 'Neg', (g) => neg(g));
+const expOp = unaryOp('exp', 'Exp', (g, _, out) => mul(g, out));
+const logOp = unaryOp('log', 'Log', (g, x) => div(g, x));
+const sqrtOp = unaryOp('sqrt', 'Sqrt', (g, _, out) => div(mul(g, 0.5), out));
+const absOp = unaryOp('abs', 'Abs', (g, x) => where(greater(x, 0), g, neg(g)));
+const sinOp = unaryOp('sin', 'Sin', (g, x) => mul(g, cos(x)));
+const cosOp = unaryOp('cos', 'Cos', (g, x) => neg(mul(g, sin(x))));
+const stopGradientOp = unaryOp('stopGradient', 'Identity');
+
+const clipOp = unaryOp(
+  'clip',
+  (to, input, { attributes, inputs: [{ dtype }] }) =>
+    to.op('Clip', [input, to.scalar(dtype, attributes['low'] as number), to.scalar(dtype, attributes['high'] as number)]),
+  // Inside the bounds clip changes nothing: equality of output and input marks where the gradient passes.
+  (g, x, out) => mul(g, cast(equal(out, x), x.dtype)),
+);

@@ -1,0 +1,127 @@
+import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
+import { InputError } from '../errors.js';
+import { type MaskKey, MaskMemory } from '../kernels.js';
+import { bareName, evaluateDim, formatShape } from './dim.js';
+import { type DType, dtypeOf, type TypedArray, type Value } from './dtype.js';
+import type { Executable } from './lower.js';
+import { describeType, type TensorType } from './tensor.js';
+
+export interface SessionOptions {
+  /** Threads inside one operation. Default 1. */
+  readonly threads?: number;
+}
+
+export interface Run {
+  /** Which outputs to compute and return. Default: all. */
+  readonly outputs?: readonly string[];
+  /** Arrays to write outputs into, instead of new ones. */
+  readonly into?: Readonly<Record<string, TypedArray>>;
+  /** Determines the dropout masks of this run; required when the program has dropout. */
+  readonly dropoutKey?: MaskKey;
+}
+
+/** A compiled program, ready to run with any sizes of its named dimensions. */
+export class Session {
+  private masks: MaskMemory | undefined;
+
+  private constructor(
+    readonly executable: Executable,
+    private readonly session: InferenceSession,
+  ) {}
+
+  static async create(executable: Executable, { threads = 1 }: SessionOptions = {}): Promise<Session> {
+    const session = await InferenceSession.create(executable.onnx, {
+      executionProviders: ['cpu'],
+      graphOptimizationLevel: 'all',
+      executionMode: 'sequential',
+      intraOpNumThreads: threads,
+      interOpNumThreads: 1,
+      logSeverityLevel: 3,
+      // A thread pool that spins between runs would take a core from whoever computes next.
+      extra: { session: { intra_op: { allow_spinning: '0' } } },
+    });
+    return new Session(executable, session);
+  }
+
+  async run(feeds: Readonly<Record<string, Value>>, run: Run = {}): Promise<Record<string, Value>> {
+    const { inputs, outputs, masks } = this.executable;
+    const sizes = new Map<string, number>();
+    const given: Record<string, OrtTensor> = {};
+    for (const [name, type] of Object.entries(inputs)) {
+      const value = feeds[name];
+      if (value === undefined) throw new InputError('no value is given for this input of the program', { key: name });
+      bindSizes(name, type, value, sizes);
+      given[name] = toOrt(value.data, type.dtype, value.shape);
+    }
+    if (masks.length > 0) Object.assign(given, this.dropoutMasks(sizes, run.dropoutKey));
+
+    const fetches: Record<string, OrtTensor | null> = {};
+    for (const name of run.outputs ?? Object.keys(outputs)) {
+      const type = outputs[name];
+      if (type === undefined) throw new InputError('the program has no such output', { key: name });
+      const target = run.into?.[name];
+      fetches[name] =
+        target === undefined
+          ? null
+          : toOrt(target, type.dtype, type.shape.map((size) => evaluateDim(size, sizes)));
+    }
+    const results = await this.session.run(given, fetches);
+    return Object.fromEntries(
+      Object.entries(results).map(([name, result]) => [
+        name,
+        { data: run.into?.[name] ?? (result.data as TypedArray), shape: result.dims },
+      ]),
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.session.release();
+  }
+
+  private dropoutMasks(sizes: ReadonlyMap<string, number>, key: MaskKey | undefined): Record<string, OrtTensor> {
+    if (key === undefined) throw new Error('this program has dropout: a run needs a dropoutKey');
+    this.masks ??= new MaskMemory();
+    const shapes = this.executable.masks.map(({ shape }) => shape.map((size) => evaluateDim(size, sizes)));
+    const counts = shapes.map((shape) => shape.reduce((a, b) => a * b, 1));
+    this.masks.reset();
+    this.masks.reserve(counts.reduce((a, b) => a + b, 0));
+    const memory = this.masks;
+    return Object.fromEntries(
+      this.executable.masks.map(({ name, keep }, site) => {
+        // Golden-ratio steps keep the keys of different sites of one run apart.
+        const siteKey: MaskKey = [key[0], (key[1] ^ Math.imul(site + 1, 0x9e3779b9)) >>> 0];
+        return [name, toOrt(memory.mask(counts[site], siteKey, keep), 'f32', shapes[site])];
+      }),
+    );
+  }
+}
+
+/** Checks a value against its type and learns the sizes of named dimensions from it. */
+function bindSizes(name: string, type: TensorType, { data, shape }: Value, sizes: Map<string, number>): void {
+  const found = describeType({ dtype: dtypeOf(data), shape });
+  const refuse = (why: string): never => {
+    throw new InputError(`expected ${describeType(type)}, got ${found}${why}`, { key: name });
+  };
+  if (dtypeOf(data) !== type.dtype || shape.length !== type.shape.length) refuse('');
+  if (shape.reduce((a, b) => a * b, 1) !== data.length) refuse(` with ${data.length} elements`);
+  type.shape.forEach((size, axis) => {
+    const symbol = bareName(size);
+    if (symbol === undefined) {
+      if (size !== shape[axis]) refuse('');
+      return;
+    }
+    const known = sizes.get(symbol);
+    if (known === undefined) sizes.set(symbol, shape[axis]);
+    else if (known !== shape[axis]) refuse(`, but ${symbol} is ${known} in an earlier input`);
+  });
+}
+
+const ORT_TYPE = { f32: 'float32', f64: 'float64', i32: 'int32', i64: 'int64', bool: 'bool' } as const;
+
+function toOrt(data: TypedArray, dtype: DType, shape: readonly number[]): OrtTensor {
+  const count = shape.reduce((a, b) => a * b, 1);
+  if (count !== data.length) {
+    throw new RangeError(`an array of ${data.length} elements cannot hold ${formatShape(shape)}`);
+  }
+  return new OrtTensor(ORT_TYPE[dtype], data as Float32Array, shape);
+}

@@ -1,0 +1,103 @@
+import { type Dim, type DimLike, dim, formatShape, sameDim } from './dim.js';
+import type { DType } from './dtype.js';
+import type { Lowering } from './lowering.js';
+
+/** Shape and element type of a tensor. */
+export interface TensorType {
+  readonly shape: readonly Dim[];
+  readonly dtype: DType;
+}
+
+/** A symbolic tensor: one output of a recorded operation. Its values exist only while a program runs. */
+export interface Tensor extends TensorType {
+  readonly node: Node;
+  /** Which of the node's outputs this is. */
+  readonly index: number;
+}
+
+/** One recorded operation. The program of a model is the graph of nodes that its outputs reach. */
+export interface Node {
+  readonly id: number;
+  readonly op: Op;
+  readonly inputs: readonly Tensor[];
+  readonly attributes: Attributes;
+  readonly outputs: readonly Tensor[];
+  /** `file:line:column` of the code outside the engine that asked for it. */
+  readonly site: string;
+}
+
+/** Everything besides tensors that determines what an operation computes; part of its identity. */
+export type Attributes = Readonly<Record<string, unknown>>;
+
+/** An operation: shape rule, gradient and lowering side by side. */
+export interface Op<A extends Attributes = Attributes> {
+  readonly name: string;
+  /** Types of the outputs; throws `Mismatch` when the inputs do not fit. */
+  infer(inputs: readonly TensorType[], attributes: A): TensorType[];
+  /** Writes the operation into the backend's graph and returns the names of its outputs. */
+  lower(to: Lowering, inputs: readonly string[], node: Node): string[];
+  /** Gradients of the inputs, given those of the outputs (undefined where nothing flows). Absent: no gradient. */
+  gradient?(node: Node, outputGradients: readonly (Tensor | undefined)[]): (Tensor | undefined)[];
+  /** True when two nodes with equal inputs and attributes may be merged. Default true. */
+  readonly shareable?: boolean;
+}
+
+/** Thrown by a shape rule; `record` adds the operation's name and the user's line. */
+export class Mismatch extends Error {}
+
+/** A shape or dtype that does not fit, found while tracing. */
+export class TraceError extends Error {
+  override readonly name = 'TraceError';
+
+  constructor(
+    readonly op: string,
+    sentence: string,
+    readonly site: string,
+  ) {
+    super(`${op}: ${sentence} (at ${site})`);
+  }
+}
+
+let nextId = 0;
+
+/** Records one operation and returns its outputs. */
+export function record<A extends Attributes>(op: Op<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
+  const site = callSite();
+  let types: TensorType[];
+  try {
+    types = op.infer(inputs, attributes);
+  } catch (error) {
+    if (error instanceof Mismatch) throw new TraceError(op.name, error.message, site);
+    throw error;
+  }
+  const outputs: Tensor[] = [];
+  const node: Node = { id: nextId++, op: op as unknown as Op, inputs, attributes, outputs, site };
+  types.forEach((type, index) => {
+    outputs.push({ node, index, shape: type.shape, dtype: type.dtype });
+  });
+  return outputs;
+}
+
+export function shapeOf(shape: readonly DimLike[]): Dim[] {
+  return shape.map(dim);
+}
+
+export function sameShape(a: readonly Dim[], b: readonly Dim[]): boolean {
+  return a.length === b.length && a.every((size, i) => sameDim(size, b[i]));
+}
+
+export function describeType(type: TensorType): string {
+  return `${type.dtype}${formatShape(type.shape)}`;
+}
+
+/** The first stack frame that is not in the engine or its layers. */
+function callSite(): string {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 40;
+  const { stack = '' } = new Error();
+  Error.stackTraceLimit = limit;
+  const frames = stack.split('\n').slice(1);
+  const outside = frames.find((frame) => !/[\\/](src|dist)[\\/](tensor|nn)[\\/]/.test(frame)) ?? frames.at(-1) ?? '';
+  const place = /\(?(?:file:\/\/)?([^()\s]+:\d+:\d+)\)?$/.exec(outside.trim());
+  return place?.[1] ?? 'unknown';
+}

@@ -1,0 +1,124 @@
+import type { DimLike } from './dim.js';
+import { type DType, type TypedArray, typedArray } from './dtype.js';
+import { type Node, type Op, record, shapeOf, type Tensor, type TensorType } from './tensor.js';
+
+/** A recorded function: named inputs, named outputs, and the nodes that lie between them in execution order. */
+export interface Program {
+  readonly inputs: ReadonlyMap<string, Tensor>;
+  readonly outputs: ReadonlyMap<string, Tensor>;
+  readonly nodes: readonly Node[];
+}
+
+/**
+ * Records a function over symbolic tensors. What the outputs do not reach is left out, and equal sub-expressions are
+ * computed once.
+ *
+ * ```ts
+ * const program = trace({ x: f32('B', 3), w: f32(3, 2) }, ({ x, w }) => {
+ *   const loss = mean(square(matmul(x, w)));
+ *   return { loss, gradient: grad(loss, [w])[0] };
+ * });
+ * ```
+ */
+export function trace<I extends Record<string, TensorType>>(
+  inputTypes: I,
+  fn: (inputs: { [K in keyof I]: Tensor }) => Readonly<Record<string, Tensor>>,
+): Program {
+  const inputs = new Map(Object.entries(inputTypes).map(([name, type]) => [name, input(name, type)]));
+  const outputs = fn(Object.fromEntries(inputs) as { [K in keyof I]: Tensor });
+  return programOf(inputs, new Map(Object.entries(outputs)));
+}
+
+export const f32 = (...shape: DimLike[]): TensorType => ({ dtype: 'f32', shape: shapeOf(shape) });
+export const f64 = (...shape: DimLike[]): TensorType => ({ dtype: 'f64', shape: shapeOf(shape) });
+export const i32 = (...shape: DimLike[]): TensorType => ({ dtype: 'i32', shape: shapeOf(shape) });
+export const i64 = (...shape: DimLike[]): TensorType => ({ dtype: 'i64', shape: shapeOf(shape) });
+export const bool = (...shape: DimLike[]): TensorType => ({ dtype: 'bool', shape: shapeOf(shape) });
+
+/** A symbolic tensor whose values the caller gives at each run. */
+export function input(name: string, type: TensorType): Tensor {
+  return record(inputOp, [], { name, shape: type.shape, dtype: type.dtype })[0];
+}
+
+/** A tensor with fixed values: a number is a scalar, an array a vector unless a shape is given. */
+export function constant(values: number | ArrayLike<number>, dtype: DType = 'f32', shape?: readonly number[]): Tensor {
+  const data = typedArray(dtype, typeof values === 'number' ? [values] : values);
+  const dims = shape ?? (typeof values === 'number' ? [] : [data.length]);
+  return record(constantOp, [], { data, dtype, shape: dims })[0];
+}
+
+/** Drops what the outputs do not reach and merges equal nodes. */
+export function programOf(inputs: ReadonlyMap<string, Tensor>, outputs: ReadonlyMap<string, Tensor>): Program {
+  const known = new Map<string, Node>();
+  const replacement = new Map<Node, Node>();
+  const nodes: Node[] = [];
+  const now = (tensor: Tensor): Tensor => replacement.get(tensor.node)!.outputs[tensor.index];
+
+  for (const node of reachable([...outputs.values()])) {
+    const nodeInputs = node.inputs.map(now);
+    const key = shareKey(node, nodeInputs);
+    const twin = key === undefined ? undefined : known.get(key);
+    if (twin !== undefined) {
+      replacement.set(node, twin);
+      continue;
+    }
+    const unchanged = nodeInputs.every((tensor, i) => tensor === node.inputs[i]);
+    const kept = unchanged ? node : withInputs(node, nodeInputs);
+    replacement.set(node, kept);
+    if (key !== undefined) known.set(key, kept);
+    nodes.push(kept);
+  }
+  return { inputs, outputs: new Map([...outputs].map(([name, tensor]) => [name, now(tensor)])), nodes };
+}
+
+/** Nodes that the tensors depend on, inputs before users. Iterative: unrolled recurrences are deep. */
+export function reachable(tensors: readonly Tensor[]): Node[] {
+  const order: Node[] = [];
+  const state = new Map<Node, 'open' | 'done'>();
+  const stack = tensors.map((tensor) => tensor.node).reverse();
+  while (stack.length > 0) {
+    const node = stack.at(-1)!;
+    if (state.has(node)) {
+      stack.pop();
+      if (state.get(node) === 'open') order.push(node);
+      state.set(node, 'done');
+      continue;
+    }
+    state.set(node, 'open');
+    for (const { node: source } of node.inputs) if (!state.has(source)) stack.push(source);
+  }
+  return order;
+}
+
+export const inputOp: Op<{ name: string } & TensorType & Record<string, unknown>> = {
+  name: 'input',
+  infer: (_, { shape, dtype }) => [{ shape, dtype }],
+  lower: () => {
+    throw new Error('inputs are declared by the compiler');
+  },
+};
+
+export const constantOp: Op<{ data: TypedArray; dtype: DType; shape: readonly number[] } & Record<string, unknown>> = {
+  name: 'constant',
+  infer: (_, { shape, dtype }) => [{ shape, dtype }],
+  lower: (to, _, { attributes }) => {
+    const { data, dtype, shape } = attributes as { data: TypedArray; dtype: DType; shape: readonly number[] };
+    return [to.graph.constant(dtype, data, shape)];
+  },
+};
+
+function withInputs(node: Node, inputs: readonly Tensor[]): Node {
+  const outputs: Tensor[] = [];
+  const copy: Node = { ...node, inputs, outputs };
+  for (const { index, shape, dtype } of node.outputs) outputs.push({ node: copy, index, shape, dtype });
+  return copy;
+}
+
+/** Nodes with equal keys compute equal values; undefined for nodes that must stay apart. */
+function shareKey(node: Node, inputs: readonly Tensor[]): string | undefined {
+  if (node.op.shareable === false) return undefined;
+  const { data, ...rest } = node.attributes as { data?: TypedArray };
+  if (data !== undefined && data.length > 64) return undefined;
+  const attributes = JSON.stringify({ ...rest, data: data?.join() });
+  return `${node.op.name}(${inputs.map(({ node: { id }, index }) => `${id}.${index}`)})${attributes}`;
+}
