@@ -1,6 +1,6 @@
-import { add } from './ops/elementwise.js';
-import { zerosLike, onesLike } from './ops/fill.js';
 import { isFloat } from './dtype.js';
+import { add } from './ops/elementwise.js';
+import { onesLike, zerosLike } from './ops/fill.js';
 import { type Node, type Tensor, TraceError } from './tensor.js';
 import { reachable } from './trace.js';
 
@@ -10,7 +10,11 @@ import { reachable } from './trace.js';
  */
 export function grad(of: Tensor, withRespectTo: readonly Tensor[]): Tensor[] {
   if (of.shape.length !== 0 || !isFloat(of.dtype)) {
-    throw new TraceError('grad', `expected a floating-point scalar, got ${of.dtype}[${of.shape.join(', ')}]`, of.node.site);
+    throw new TraceError(
+      'grad',
+      `expected a floating-point scalar, got ${of.dtype}[${of.shape.join(', ')}]`,
+      of.node.site,
+    );
   }
   const nodes = reachable([of]);
   const needed = dependents(nodes, withRespectTo);

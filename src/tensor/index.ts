@@ -1,4 +1,15 @@
-export { type Bindings, type Dim, type DimLike, dim, evaluateDim, formatShape, sizeOf, SymbolicDim } from './dim.js';
+export {
+  type Bindings,
+  bareName,
+  type Dim,
+  type DimLike,
+  dim,
+  evaluateDim,
+  formatShape,
+  multiplyDims,
+  SymbolicDim,
+  sizeOf,
+} from './dim.js';
 export { type DType, dtypeOf, type TypedArray, typedArray, type Value } from './dtype.js';
 export { grad } from './grad.js';
 export { type Executable, lower } from './lower.js';
@@ -10,18 +21,37 @@ export * from './ops/cumulative.js';
 export { dimension } from './ops/dimension.js';
 export * from './ops/dropout.js';
 export {
-  abs, add, clip, cos, div, exp, log, maximum, minimum, mul, neg, type Operand, pow, sin, sqrt, square, stopGradient, sub,
+  abs,
+  add,
+  clip,
+  cos,
+  div,
+  exp,
+  log,
+  maximum,
+  minimum,
+  mul,
+  neg,
+  type Operand,
+  pow,
+  sin,
+  sqrt,
+  square,
+  stopGradient,
+  sub,
 } from './ops/elementwise.js';
 export { fill, onesLike, range, zerosLike } from './ops/fill.js';
 export * from './ops/gather.js';
 export { gru, type RecurrentWeights } from './ops/gru.js';
-export * from './ops/loss.js';
+export { type CrossEntropyOptions, crossEntropy, meanSquaredError } from './ops/loss.js';
 export { lstm } from './ops/lstm.js';
 export * from './ops/matmul.js';
 export * from './ops/norm.js';
+export { linearCrossEntropy } from './ops/projected-loss.js';
 export { max, mean, type ReduceOptions, sum } from './ops/reduce.js';
 export * from './ops/shape.js';
 export { LOWEST, logSoftmax, softmax } from './ops/softmax.js';
+export { type Initializer, type Parameter, Parameters } from './parameters.js';
 export { type Run, Session, type SessionOptions } from './session.js';
-export { type Op, record, type Tensor, TraceError, type TensorType } from './tensor.js';
+export { type Op, record, type Tensor, type TensorType, TraceError } from './tensor.js';
 export { bool, constant, f32, f64, i32, i64, input, type Program, programOf, trace } from './trace.js';

@@ -28,7 +28,11 @@ export function lower(program: Program): Executable {
       const dimension = bareName(size);
       if (dimension !== undefined) to.bindSize(dimension, name, axis);
       else if (namesIn(size).length > 0) {
-        throw new TraceError('input', `axis ${axis} of ${name} must be a number or a name, got ${size}`, tensor.node.site);
+        throw new TraceError(
+          'input',
+          `axis ${axis} of ${name} must be a number or a name, got ${size}`,
+          tensor.node.site,
+        );
       }
     });
   }

@@ -1,4 +1,4 @@
-import { type Dim, bareName, sameDim, SymbolicDim } from './dim.js';
+import { bareName, type Dim, SymbolicDim, sameDim } from './dim.js';
 import { type DType, typedArray } from './dtype.js';
 import { MICROSOFT, OnnxGraph } from './onnx.js';
 

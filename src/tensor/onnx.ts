@@ -92,7 +92,8 @@ export class OnnxGraph {
     for (const node of nodes) {
       graph.message(1, (w) => {
         for (const name of node.inputs) w.string(1, final(name));
-        for (const name of node.outputs) w.string(2, values.has(name) || !OPTIONAL_OUTPUTS.has(node.type) ? final(name) : '');
+        for (const name of node.outputs)
+          w.string(2, values.has(name) || !OPTIONAL_OUTPUTS.has(node.type) ? final(name) : '');
         w.string(3, final(node.outputs[0])).string(4, node.type);
         for (const [name, value] of Object.entries(node.attributes)) w.message(5, attributeProto(name, value));
         if (node.domain !== '') w.string(7, node.domain);

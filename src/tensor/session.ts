@@ -63,7 +63,11 @@ export class Session {
       fetches[name] =
         target === undefined
           ? null
-          : toOrt(target, type.dtype, type.shape.map((size) => evaluateDim(size, sizes)));
+          : toOrt(
+              target,
+              type.dtype,
+              type.shape.map((size) => evaluateDim(size, sizes)),
+            );
     }
     const results = await this.session.run(given, fetches);
     return Object.fromEntries(

@@ -33,7 +33,7 @@ export async function checkGradient(
 
   const backward = lower(
     trace({ ...types, c: f64(...program.outputs.get('out')!.shape) }, ({ c: weights, ...inputs }) => {
-      const tensors = Object.values(inputs);
+      const tensors: Tensor[] = Object.values(inputs);
       const loss = sum(mul(fn(...tensors), weights));
       const gradients = grad(loss, tensors);
       return Object.fromEntries(gradients.map((gradient, i) => [`d${i}`, gradient]));

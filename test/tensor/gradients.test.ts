@@ -88,14 +88,41 @@ describe('reductions', () => {
 
 describe('shape', () => {
   const abc = sizes(3);
-  overShapes('reshape', (random, [a, b, c]) => checkGradient((x) => t.square(t.reshape(x, [c, -1])), [randomValue(random, [a, b, c])]), abc);
-  overShapes('transpose', (random, [a, b, c]) => checkGradient((x) => t.square(t.transpose(x, [2, 0, 1])), [randomValue(random, [a, b, c])]), abc);
-  overShapes('broadcast', (random, [a, b, c]) => checkGradient((x) => t.square(t.broadcastTo(x, [a, b, c])), [randomValue(random, [b, 1])]), abc);
-  overShapes('slice', (random, [a, b, c]) => checkGradient((x) => t.square(t.slice(x, 1, 1, b)), [randomValue(random, [a, b + 2, c])]), abc);
-  overShapes('concat', (random, [a, b, c]) =>
-    checkGradient((x, y) => t.square(t.concat([x, y, x], 1)), [randomValue(random, [a, b]), randomValue(random, [a, c])]), abc);
-  overShapes('stack', (random, [a, b]) =>
-    checkGradient((x, y) => t.square(t.stack([x, y], 1)), [randomValue(random, [a, b]), randomValue(random, [a, b])]), abc);
+  overShapes(
+    'reshape',
+    (random, [a, b, c]) => checkGradient((x) => t.square(t.reshape(x, [c, -1])), [randomValue(random, [a, b, c])]),
+    abc,
+  );
+  overShapes(
+    'transpose',
+    (random, [a, b, c]) => checkGradient((x) => t.square(t.transpose(x, [2, 0, 1])), [randomValue(random, [a, b, c])]),
+    abc,
+  );
+  overShapes(
+    'broadcast',
+    (random, [a, b, c]) => checkGradient((x) => t.square(t.broadcastTo(x, [a, b, c])), [randomValue(random, [b, 1])]),
+    abc,
+  );
+  overShapes(
+    'slice',
+    (random, [a, b, c]) => checkGradient((x) => t.square(t.slice(x, 1, 1, b)), [randomValue(random, [a, b + 2, c])]),
+    abc,
+  );
+  overShapes(
+    'concat',
+    (random, [a, b, c]) =>
+      checkGradient(
+        (x, y) => t.square(t.concat([x, y, x], 1)),
+        [randomValue(random, [a, b]), randomValue(random, [a, c])],
+      ),
+    abc,
+  );
+  overShapes(
+    'stack',
+    (random, [a, b]) =>
+      checkGradient((x, y) => t.square(t.stack([x, y], 1)), [randomValue(random, [a, b]), randomValue(random, [a, b])]),
+    abc,
+  );
 });
 
 describe('products', () => {
@@ -106,66 +133,140 @@ describe('products', () => {
         (random, [b, m, k, n]) =>
           checkGradient(
             (x, y) => t.matmul(x, y, { transA, transB }),
-            [
-              randomValue(random, transA ? [b, k, m] : [b, m, k]),
-              randomValue(random, transB ? [b, n, k] : [b, k, n]),
-            ],
+            [randomValue(random, transA ? [b, k, m] : [b, m, k]), randomValue(random, transB ? [b, n, k] : [b, k, n])],
           ),
         sizes(4),
       );
     }
   }
-  overShapes('matmul of many rows with one matrix', (random, [b, m, k, n]) =>
-    checkGradient((x, y) => t.matmul(x, y), [randomValue(random, [b, m, k]), randomValue(random, [k, n])]), sizes(4));
-  overShapes('matmul with broadcast batch axes', (random, [b, m, k, n]) =>
-    checkGradient((x, y) => t.matmul(x, y), [randomValue(random, [b, 1, m, k]), randomValue(random, [2, k, n])]), sizes(4));
-  overShapes('linear', (random, [b, i, o]) =>
-    checkGradient((x, w, c) => t.linear(x, w, c), [randomValue(random, [b, 2, i]), randomValue(random, [o, i]), randomValue(random, [o])]), sizes(3));
+  overShapes(
+    'matmul of many rows with one matrix',
+    (random, [b, m, k, n]) =>
+      checkGradient((x, y) => t.matmul(x, y), [randomValue(random, [b, m, k]), randomValue(random, [k, n])]),
+    sizes(4),
+  );
+  overShapes(
+    'matmul with broadcast batch axes',
+    (random, [b, m, k, n]) =>
+      checkGradient((x, y) => t.matmul(x, y), [randomValue(random, [b, 1, m, k]), randomValue(random, [2, k, n])]),
+    sizes(4),
+  );
+  overShapes(
+    'linear',
+    (random, [b, i, o]) =>
+      checkGradient(
+        (x, w, c) => t.linear(x, w, c),
+        [randomValue(random, [b, 2, i]), randomValue(random, [o, i]), randomValue(random, [o])],
+      ),
+    sizes(3),
+  );
 });
 
 describe('indices', () => {
   const indices = (random: Random, count: number, below: number): t.Tensor =>
-    t.constant(Array.from({ length: count }, () => random.int(below)), 'i64');
-  overShapes('gather with repeated rows', (random, [rows, width, count]) => {
-    const at = indices(random, count + 2, rows);
-    return checkGradient((x) => t.square(t.gather(x, at)), [randomValue(random, [rows, width])]);
-  }, sizes(3));
-  overShapes('scatter-add', (random, [rows, width, count]) => {
-    const at = indices(random, count + 2, rows);
-    return checkGradient((x, y) => t.square(t.scatterAdd(x, at, y)), [
-      randomValue(random, [rows, width]),
-      randomValue(random, [count + 2, width]),
-    ]);
-  }, sizes(3));
-  overShapes('pick', (random, [rows, width]) => {
-    const at = indices(random, rows, width);
-    return checkGradient((x) => t.square(t.pick(x, at)), [randomValue(random, [rows, width])]);
-  }, sizes(2));
-  overShapes('take along an axis, repeatedly', (random, [rows, width, count]) => {
-    const at = t.constant(Array.from({ length: count * width }, () => random.int(rows)), 'i64', [count, width]);
-    return checkGradient((x) => t.square(t.takeAlong(x, at, 0)), [randomValue(random, [rows, width])]);
-  }, sizes(3));
+    t.constant(
+      Array.from({ length: count }, () => random.int(below)),
+      'i64',
+    );
+  overShapes(
+    'gather with repeated rows',
+    (random, [rows, width, count]) => {
+      const at = indices(random, count + 2, rows);
+      return checkGradient((x) => t.square(t.gather(x, at)), [randomValue(random, [rows, width])]);
+    },
+    sizes(3),
+  );
+  overShapes(
+    'scatter-add',
+    (random, [rows, width, count]) => {
+      const at = indices(random, count + 2, rows);
+      return checkGradient(
+        (x, y) => t.square(t.scatterAdd(x, at, y)),
+        [randomValue(random, [rows, width]), randomValue(random, [count + 2, width])],
+      );
+    },
+    sizes(3),
+  );
+  overShapes(
+    'pick',
+    (random, [rows, width]) => {
+      const at = indices(random, rows, width);
+      return checkGradient((x) => t.square(t.pick(x, at)), [randomValue(random, [rows, width])]);
+    },
+    sizes(2),
+  );
+  overShapes(
+    'take along an axis, repeatedly',
+    (random, [rows, width, count]) => {
+      const at = t.constant(
+        Array.from({ length: count * width }, () => random.int(rows)),
+        'i64',
+        [count, width],
+      );
+      return checkGradient((x) => t.square(t.takeAlong(x, at, 0)), [randomValue(random, [rows, width])]);
+    },
+    sizes(3),
+  );
 });
 
 describe('layers as operations', () => {
-  overShapes('layer norm', (random, [a, b, d]) =>
-    checkGradient((x, w, c) => t.layerNorm(x, w, c), [randomValue(random, [a, b, d + 1]), randomValue(random, [d + 1]), randomValue(random, [d + 1])], { tolerance: 1e-4 }), sizes(3));
-  overShapes('batch norm in training', (random, [rows, width]) =>
-    checkGradient(
-      (x, w, c) => t.batchNorm(x, w, c, t.zerosLike(w), t.onesLike(w), { training: true }).out,
-      [randomValue(random, [rows + 2, width]), randomValue(random, [width]), randomValue(random, [width])],
-      { tolerance: 1e-4 },
-    ), sizes(2));
+  overShapes(
+    'layer norm',
+    (random, [a, b, d]) =>
+      checkGradient(
+        (x, w, c) => t.layerNorm(x, w, c),
+        [randomValue(random, [a, b, d + 1]), randomValue(random, [d + 1]), randomValue(random, [d + 1])],
+        { tolerance: 1e-4 },
+      ),
+    sizes(3),
+  );
+  overShapes(
+    'batch norm in training',
+    (random, [rows, width]) =>
+      checkGradient(
+        (x, w, c) => t.batchNorm(x, w, c, t.zerosLike(w), t.onesLike(w), { training: true }).out,
+        [randomValue(random, [rows + 2, width]), randomValue(random, [width]), randomValue(random, [width])],
+        { tolerance: 1e-4 },
+      ),
+    sizes(2),
+  );
   for (const smoothing of [0, 0.1]) {
     for (const form of ['fairseq', 'torch'] as const) {
-      overShapes(`cross-entropy, ${form} smoothing ${smoothing}`, (random, [rows, classes]) => {
-        const targets = t.constant(Array.from({ length: rows }, () => random.int(classes + 1)), 'i64');
-        return checkGradient((x) => t.crossEntropy(x, targets, { smoothing, form }), [randomValue(random, [rows, classes + 1])]);
-      }, sizes(2));
+      overShapes(
+        `cross-entropy, ${form} smoothing ${smoothing}`,
+        (random, [rows, classes]) => {
+          const targets = t.constant(
+            Array.from({ length: rows }, () => random.int(classes + 1)),
+            'i64',
+          );
+          return checkGradient(
+            (x) => t.crossEntropy(x, targets, { smoothing, form }),
+            [randomValue(random, [rows, classes + 1])],
+          );
+        },
+        sizes(2),
+      );
     }
   }
+  for (const form of ['fairseq', 'torch'] as const) {
+    overShapes(
+      `linear cross-entropy, ${form}`,
+      (random, [rows, classes, width]) => {
+        const targets = t.constant(
+          Array.from({ length: rows }, () => random.int(classes + 1)),
+          'i64',
+        );
+        return checkGradient(
+          (x, w) => t.linearCrossEntropy(x, w, targets, { smoothing: 0.1, form }),
+          [randomValue(random, [rows, width]), randomValue(random, [classes + 1, width])],
+        );
+      },
+      sizes(3),
+    );
+  }
   overShapes('mean squared error', (random, dims) =>
-    checkGradient(t.meanSquaredError, [randomValue(random, dims), randomValue(random, dims)]));
+    checkGradient(t.meanSquaredError, [randomValue(random, dims), randomValue(random, dims)]),
+  );
 
   const recurrent = (random: Random, gates: number, [steps, batch, width, hidden]: number[]): t.Value[] => [
     randomValue(random, [steps, batch, width]),
@@ -174,38 +275,95 @@ describe('layers as operations', () => {
     randomValue(random, [gates * hidden]),
     randomValue(random, [gates * hidden]),
   ];
-  const weightsOf = ([input, hidden, inputBias, hiddenBias]: t.Tensor[]): t.RecurrentWeights => ({ input, hidden, inputBias, hiddenBias });
-  overShapes('gru, all states', (random, dims) =>
-    checkGradient((x, ...w) => t.gru(x, weightsOf(w)).states, recurrent(random, 3, dims)), sizes(4));
-  overShapes('gru, last state from an initial one', (random, dims) =>
-    checkGradient((x, a, b, c, d, h) => t.gru(x, weightsOf([a, b, c, d]), h).last, [...recurrent(random, 3, dims), randomValue(random, [dims[1], dims[3]])], { named: [['', 'B', '']].concat([[], [], [], [], ['B', '']]) }), sizes(4));
-  overShapes('lstm, all states', (random, dims) =>
-    checkGradient((x, ...w) => t.lstm(x, weightsOf(w)).states, recurrent(random, 4, dims)), sizes(4));
-  overShapes('lstm, last state and cell from initial ones', (random, dims) =>
-    checkGradient((x, a, b, c, d, h, e) => {
-      const { last, cell, states } = t.lstm(x, weightsOf([a, b, c, d]), { state: h, cell: e });
-      return t.concat([last, cell, t.at(states, 0, 0)], 1);
-    }, [...recurrent(random, 4, dims), randomValue(random, [dims[1], dims[3]]), randomValue(random, [dims[1], dims[3]])]), sizes(4));
-  overShapes('lstm, last cell only', (random, dims) =>
-    checkGradient((x, ...w) => t.lstm(x, weightsOf(w)).cell, recurrent(random, 4, dims)), sizes(4));
+  const weightsOf = ([input, hidden, inputBias, hiddenBias]: t.Tensor[]): t.RecurrentWeights => ({
+    input,
+    hidden,
+    inputBias,
+    hiddenBias,
+  });
+  overShapes(
+    'gru, all states',
+    (random, dims) => checkGradient((x, ...w) => t.gru(x, weightsOf(w)).states, recurrent(random, 3, dims)),
+    sizes(4),
+  );
+  overShapes(
+    'gru, last state from an initial one',
+    (random, dims) =>
+      checkGradient(
+        (x, a, b, c, d, h) => t.gru(x, weightsOf([a, b, c, d]), h).last,
+        [...recurrent(random, 3, dims), randomValue(random, [dims[1], dims[3]])],
+        { named: [['', 'B', '']].concat([[], [], [], [], ['B', '']]) },
+      ),
+    sizes(4),
+  );
+  overShapes(
+    'lstm, all states',
+    (random, dims) => checkGradient((x, ...w) => t.lstm(x, weightsOf(w)).states, recurrent(random, 4, dims)),
+    sizes(4),
+  );
+  overShapes(
+    'lstm, last state and cell from initial ones',
+    (random, dims) =>
+      checkGradient(
+        (x, a, b, c, d, h, e) => {
+          const { last, cell, states } = t.lstm(x, weightsOf([a, b, c, d]), { state: h, cell: e });
+          return t.concat([last, cell, t.at(states, 0, 0)], 1);
+        },
+        [
+          ...recurrent(random, 4, dims),
+          randomValue(random, [dims[1], dims[3]]),
+          randomValue(random, [dims[1], dims[3]]),
+        ],
+      ),
+    sizes(4),
+  );
+  overShapes(
+    'lstm, last cell only',
+    (random, dims) => checkGradient((x, ...w) => t.lstm(x, weightsOf(w)).cell, recurrent(random, 4, dims)),
+    sizes(4),
+  );
 
-  overShapes('attention with causal, padding and per-sample limits', (random, [queries, keys, batch, half]) => {
-    const lengths = t.constant(Array.from({ length: batch }, () => 1 + random.int(keys)), 'i64');
-    const limit = t.constant(Array.from({ length: batch }, () => random.int(3)), 'i64');
-    const bias = t.attentionBias(queries, keys, { causal: random.uniform() < 0.3, limit, lengths }, 'f64');
-    return checkGradient((q, k, v) => t.attention(q, k, v, { heads: 2, bias }), [
-      randomValue(random, [queries, batch, 2 * half]),
-      randomValue(random, [keys, batch, 2 * half]),
-      randomValue(random, [keys, batch, 2 * half]),
-    ]);
-  }, sizes(4));
-  overShapes('attention with a mask on the probabilities', (random, [queries, keys, batch, half]) => {
-    const shape3 = [batch * 2, queries, keys];
-    const mask = t.constant(Array.from({ length: batch * 2 * queries * keys }, () => (random.uniform() < 0.5 ? 0 : 2)), 'f64', shape3);
-    return checkGradient((q, k, v) => t.attention(q, k, v, { heads: 2, mask }), [
-      randomValue(random, [queries, batch, 2 * half]),
-      randomValue(random, [keys, batch, 2 * half]),
-      randomValue(random, [keys, batch, 2 * half]),
-    ]);
-  }, sizes(4));
+  overShapes(
+    'attention with causal, padding and per-sample limits',
+    (random, [queries, keys, batch, half]) => {
+      const lengths = t.constant(
+        Array.from({ length: batch }, () => 1 + random.int(keys)),
+        'i64',
+      );
+      const limit = t.constant(
+        Array.from({ length: batch }, () => random.int(3)),
+        'i64',
+      );
+      const bias = t.attentionBias(queries, keys, { causal: random.uniform() < 0.3, limit, lengths }, 'f64');
+      return checkGradient(
+        (q, k, v) => t.attention(q, k, v, { heads: 2, bias }),
+        [
+          randomValue(random, [queries, batch, 2 * half]),
+          randomValue(random, [keys, batch, 2 * half]),
+          randomValue(random, [keys, batch, 2 * half]),
+        ],
+      );
+    },
+    sizes(4),
+  );
+  overShapes(
+    'attention with a mask on the probabilities',
+    (random, [queries, keys, batch, half]) => {
+      const shape3 = [batch * 2, queries, keys];
+      const mask = t.constant(
+        Array.from({ length: batch * 2 * queries * keys }, () => (random.uniform() < 0.5 ? 0 : 2)),
+        'f64',
+        shape3,
+      );
+      return checkGradient(
+        (q, k, v) => t.attention(q, k, v, { heads: 2, mask }),
+        [
+          randomValue(random, [queries, batch, 2 * half]),
+          randomValue(random, [keys, batch, 2 * half]),
+          randomValue(random, [keys, batch, 2 * half]),
+        ],
+      );
+    },
+    sizes(4),
+  );
 });

@@ -39,12 +39,12 @@ const stepOp = unaryOp('step', (to, input, { inputs: [{ dtype }] }) =>
 const leakyReluOp = unaryOp(
   'leakyRelu',
   (to, input, { attributes, inputs: [{ dtype }] }) => {
-    const slope = attributes['slope'] as number;
+    const slope = attributes.slope as number;
     return dtype === 'f32'
       ? to.op('LeakyRelu', [input], { alpha: { float: slope } })
       : to.op('Max', [input, to.op('Mul', [input, to.scalar(dtype, slope)])]);
   },
-  (g, x, _, { attributes }) => where(greater(x, 0), g, mul(g, attributes['slope'] as number)),
+  (g, x, _, { attributes }) => where(greater(x, 0), g, mul(g, attributes.slope as number)),
 );
 
 const erfOp = unaryOp(

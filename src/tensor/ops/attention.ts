@@ -3,7 +3,7 @@ import type { DType } from '../dtype.js';
 import type { Lowering } from '../lowering.js';
 import { MICROSOFT } from '../onnx.js';
 import { describeType, Mismatch, type Node, type Op, record, sameShape, type Tensor } from '../tensor.js';
-import { and, lessEqual, less, where } from './compare.js';
+import { and, less, lessEqual, where } from './compare.js';
 import { add, broadcastShapes } from './elementwise.js';
 import { fill, range } from './fill.js';
 import { expandDims, reshape } from './shape.js';
@@ -73,7 +73,7 @@ function sizesOf({ inputs: [query, key], attributes }: Pick<Node, 'inputs' | 'at
     keys: key.shape[0],
     batch,
     width: width as number,
-    heads: attributes['heads'] as number,
+    heads: attributes.heads as number,
   };
 }
 
@@ -191,6 +191,7 @@ function product(
     };
     return to.op('FusedMatMul', [a, b], attributes, MICROSOFT);
   }
-  const rowMajor = (name: string, time: boolean): string => (time ? to.op('Transpose', [name], { perm: [1, 0, 2] }) : name);
+  const rowMajor = (name: string, time: boolean): string =>
+    time ? to.op('Transpose', [name], { perm: [1, 0, 2] }) : name;
   return to.matmul(rowMajor(a, timeA), rowMajor(b, timeB), dtype, { transA, transB, alpha }, [3, 3]);
 }

@@ -65,7 +65,9 @@ const castOp: Op<{ dtype: DType }> = {
   name: 'cast',
   infer: ([{ shape }], { dtype }) => [{ shape, dtype }],
   lower: (to, inputs, { outputs: [{ dtype }] }) => [to.op('Cast', inputs, { to: ELEMENT_TYPE[dtype] })],
-  gradient: ({ inputs: [x], outputs: [out] }, [g]) => [isFloat(x.dtype) && isFloat(out.dtype) ? cast(g!, x.dtype) : undefined],
+  gradient: ({ inputs: [x], outputs: [out] }, [g]) => [
+    isFloat(x.dtype) && isFloat(out.dtype) ? cast(g!, x.dtype) : undefined,
+  ],
 };
 
 const whereOp: Op = {

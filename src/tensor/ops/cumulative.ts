@@ -1,5 +1,5 @@
-import { Mismatch, type Op, record, type Tensor, describeType } from '../tensor.js';
 import { isFloat } from '../dtype.js';
+import { describeType, Mismatch, type Op, record, type Tensor } from '../tensor.js';
 import { exp, log, maximum } from './elementwise.js';
 import { normalAxis } from './reduce.js';
 
@@ -22,7 +22,10 @@ export function cumsum(x: Tensor, { axis = -1, exclusive = false, reverse = fals
  * exp(Σ log max(x, floor)), so that neither long products nor their gradients overflow or divide by zero; a factor
  * below `floor` counts as `floor` and gets no gradient.
  */
-export function cumprodExclusive(x: Tensor, { axis = -1, floor = 1e-10 }: { axis?: number; floor?: number } = {}): Tensor {
+export function cumprodExclusive(
+  x: Tensor,
+  { axis = -1, floor = 1e-10 }: { axis?: number; floor?: number } = {},
+): Tensor {
   return exp(cumsum(log(maximum(x, floor)), { axis, exclusive: true }));
 }
 

@@ -9,5 +9,5 @@ export function dimension(size: Dim): Tensor {
 const dimensionOp: Op<{ size: Dim }> = {
   name: 'dimension',
   infer: () => [{ shape: [], dtype: 'i64' }],
-  lower: (to, _, { attributes }) => [to.op('Squeeze', [to.size(attributes['size'] as Dim), to.ints([0])])],
+  lower: (to, _, { attributes }) => [to.op('Squeeze', [to.size(attributes.size as Dim), to.ints([0])])],
 };

@@ -25,7 +25,7 @@ const dropoutMaskOp: Op<{ shape: readonly Dim[]; keep: number; dtype: DType }> =
   infer: (_, { shape, dtype }) => [{ shape, dtype }],
   lower: (to, _, { attributes, outputs: [{ shape, dtype }] }) => {
     const name = to.graph.input(`dropout.${to.masks.length}`, 'f32', shape);
-    to.masks.push({ name, shape, keep: attributes['keep'] as number });
+    to.masks.push({ name, shape, keep: attributes.keep as number });
     return [dtype === 'f32' ? name : to.op('Cast', [name], { to: ELEMENT_TYPE[dtype] })];
   },
 };

@@ -1,7 +1,16 @@
 import { type Dim, formatShape, sameDim } from '../dim.js';
 import { type DType, isFloat } from '../dtype.js';
 import type { Lowering } from '../lowering.js';
-import { describeType, Mismatch, type Node, type Op, record, sameShape, type Tensor, type TensorType } from '../tensor.js';
+import {
+  describeType,
+  Mismatch,
+  type Node,
+  type Op,
+  record,
+  sameShape,
+  type Tensor,
+  type TensorType,
+} from '../tensor.js';
 import { cast, equal, greater, where } from './compare.js';
 import { fill, isFilledWith } from './fill.js';
 import { sumTo } from './reduce.js';
@@ -168,7 +177,7 @@ const stopGradientOp = unaryOp('stopGradient', 'Identity');
 const clipOp = unaryOp(
   'clip',
   (to, input, { attributes, inputs: [{ dtype }] }) =>
-    to.op('Clip', [input, to.scalar(dtype, attributes['low'] as number), to.scalar(dtype, attributes['high'] as number)]),
+    to.op('Clip', [input, to.scalar(dtype, attributes.low as number), to.scalar(dtype, attributes.high as number)]),
   // Inside the bounds clip changes nothing: equality of output and input marks where the gradient passes.
   (g, x, out) => mul(g, cast(equal(out, x), x.dtype)),
 );

@@ -23,14 +23,14 @@ export function range(size: DimLike, dtype: 'i64' | 'i32' | 'f32' | 'f64' = 'i64
 
 /** True when the tensor is known while tracing to hold `value` everywhere. */
 export function isFilledWith(tensor: Tensor, value: number): boolean {
-  return tensor.node.op.name === 'fill' && tensor.node.attributes['value'] === value;
+  return tensor.node.op.name === 'fill' && tensor.node.attributes.value === value;
 }
 
 const fillOp: Op<{ value: number; shape: readonly Dim[]; dtype: DType }> = {
   name: 'fill',
   infer: (_, { shape, dtype }) => [{ shape, dtype }],
   lower: (to, _, { attributes, outputs: [{ shape, dtype }] }) => {
-    const value = attributes['value'] as number;
+    const value = attributes.value as number;
     if (shape.length === 0) return [to.scalar(dtype, value)];
     const one = to.graph.constant(dtype, typedArray(dtype, [value]), [1]);
     return [to.op('Expand', [one, to.shape(shape)])];
@@ -49,5 +49,3 @@ const rangeOp: Op<{ shape: readonly Dim[]; dtype: DType }> = {
     return [dtype === 'i64' ? counts : to.op('Cast', [counts], { to: ELEMENT_TYPE[dtype] })];
   },
 };
-
-

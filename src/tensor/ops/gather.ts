@@ -88,11 +88,13 @@ const takeAlongOp: Op<{ axis: number }> = {
       x.shape.length === indices.shape.length &&
       x.shape.every((size, i) => i === axis || sameDim(size, indices.shape[i]));
     if (!fits) {
-      throw new Mismatch(`${formatShape(x.shape)} and indices ${formatShape(indices.shape)} differ besides axis ${axis}`);
+      throw new Mismatch(
+        `${formatShape(x.shape)} and indices ${formatShape(indices.shape)} differ besides axis ${axis}`,
+      );
     }
     return [{ shape: indices.shape, dtype: x.dtype }];
   },
-  lower: (to, inputs, { attributes }) => [to.op('GatherElements', inputs, { axis: attributes['axis'] as number })],
+  lower: (to, inputs, { attributes }) => [to.op('GatherElements', inputs, { axis: attributes.axis as number })],
   gradient: ({ inputs: [x, indices], attributes }, [g]) => [
     record(putAlongOp, [fill(0, x.shape, x.dtype), indices, g!], attributes as { axis: number })[0],
     undefined,
@@ -104,7 +106,7 @@ const putAlongOp: Op<{ axis: number }> = {
   name: 'putAlong',
   infer: ([base]) => [base],
   lower: (to, inputs, { attributes }) => [
-    to.op('ScatterElements', inputs, { axis: attributes['axis'] as number, reduction: 'add' }),
+    to.op('ScatterElements', inputs, { axis: attributes.axis as number, reduction: 'add' }),
   ],
   gradient: ({ inputs: [, indices], attributes }, [g]) => [
     g,
@@ -116,9 +118,7 @@ const putAlongOp: Op<{ axis: number }> = {
 const argmaxOp: Op<{ axis: number }> = {
   name: 'argmax',
   infer: ([x], { axis }) => [{ shape: x.shape.with(axis, 1), dtype: 'i64' }],
-  lower: (to, inputs, { attributes }) => [
-    to.op('ArgMax', inputs, { axis: attributes['axis'] as number, keepdims: 1 }),
-  ],
+  lower: (to, inputs, { attributes }) => [to.op('ArgMax', inputs, { axis: attributes.axis as number, keepdims: 1 })],
 };
 
 const topKOp: Op<{ k: number }> = {
@@ -135,5 +135,5 @@ const topKOp: Op<{ k: number }> = {
     ];
   },
   lower: (to, [input], { attributes }) =>
-    to.graph.multi('TopK', [input, to.ints([attributes['k'] as number])], 2, { axis: -1 }),
+    to.graph.multi('TopK', [input, to.ints([attributes.k as number])], 2, { axis: -1 }),
 };

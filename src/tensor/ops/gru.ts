@@ -63,7 +63,8 @@ const gruOp: Op = {
       { shape: [batch, size], dtype },
     ];
   },
-  lower: (to, inputs, node) => (node.inputs[0].dtype === 'f32' ? lowerFused(to, inputs, node) : lowerUnrolled(to, inputs, node)),
+  lower: (to, inputs, node) =>
+    node.inputs[0].dtype === 'f32' ? lowerFused(to, inputs, node) : lowerUnrolled(to, inputs, node),
   gradient: (node, [states, last]) => {
     const hasInitial = node.inputs.length === 6;
     const given = [states, last].filter((g) => g !== undefined);
@@ -78,7 +79,11 @@ const gruOp: Op = {
 };
 
 /** ONNX's GRU wants the gates in the order z, r, h. */
-function lowerFused(to: Lowering, [x, input, hidden, inputBias, hiddenBias, initial]: readonly string[], node: Node): string[] {
+function lowerFused(
+  to: Lowering,
+  [x, input, hidden, inputBias, hiddenBias, initial]: readonly string[],
+  node: Node,
+): string[] {
   const { size } = recurrentSizes(node.inputs, 3);
   const order = to.ints(rowsOf([1, 0, 2], size));
   const reordered = (name: string): string => to.op('Gather', [name, order], { axis: 0 });
@@ -141,10 +146,14 @@ const gruGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: bool
     const complement = (a: string): string => to.op('Sub', [one, a]);
 
     // Gates again, all steps at once: [T·B, H] each.
-    const before = to.op('Concat', [
-      to.op('Unsqueeze', [initial, to.ints([0])]),
-      ...(steps > 1 ? [to.op('Slice', [states, to.ints([0]), to.ints([steps - 1]), to.ints([0])])] : []),
-    ], { axis: 0 });
+    const before = to.op(
+      'Concat',
+      [
+        to.op('Unsqueeze', [initial, to.ints([0])]),
+        ...(steps > 1 ? [to.op('Slice', [states, to.ints([0]), to.ints([steps - 1]), to.ints([0])])] : []),
+      ],
+      { axis: 0 },
+    );
     const x2 = flat(x, width);
     const h2 = flat(before, size);
     const thirds = (name: string): string[] => to.graph.multi('Split', [name], 3, { axis: 0, num_outputs: 3 });
@@ -166,9 +175,14 @@ const gruGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: bool
     const cz = mul(to.op('Sub', [flat(states, size), n]), keep);
     const cn = mul(a, r);
     const cr = mul(mul(cn, complement(r)), hn);
-    const factors = to.reshape(to.op('Concat', [cr, cz, cn, z], { axis: 1 }), [rows, 4 * size], [steps, batch, 4 * size]);
+    const factors = to.reshape(
+      to.op('Concat', [cr, cz, cn, z], { axis: 1 }),
+      [rows, 4 * size],
+      [steps, batch, 4 * size],
+    );
     const factorOf = to.graph.multi('Split', [factors], steps, { axis: 0, num_outputs: steps });
-    const dStateOf = dStates === undefined ? [] : to.graph.multi('Split', [dStates], steps, { axis: 0, num_outputs: steps });
+    const dStateOf =
+      dStates === undefined ? [] : to.graph.multi('Split', [dStates], steps, { axis: 0, num_outputs: steps });
     const square = (name: string): string => to.reshape(name, [1, batch, size], [batch, size]);
 
     // Backwards through time.
@@ -199,7 +213,11 @@ const gruGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: bool
     const sums = to.columnSums(g, rows, 4 * size, dtype);
     const dnSum = to.columnSums(dn, rows, size, dtype);
     const gx = to.op('Slice', [g, to.ints([0]), to.ints([2 * size]), to.ints([1])]); // [T·B, 2H]
-    const dWi = to.op('Concat', [to.matmul(gx, x2, dtype, { transA: true }), to.matmul(dn, x2, dtype, { transA: true })], { axis: 0 });
+    const dWi = to.op(
+      'Concat',
+      [to.matmul(gx, x2, dtype, { transA: true }), to.matmul(dn, x2, dtype, { transA: true })],
+      { axis: 0 },
+    );
     const dx = to.op('Gemm', [dn, win, to.op('MatMul', [gx, to.op('Concat', [wir, wiz], { axis: 0 })])]);
     return [
       to.reshape(dx, [rows, width], [steps, batch, width]),

@@ -26,7 +26,8 @@ const lstmOp: Op = {
     const state = { shape: [batch, size], dtype: inputs[0].dtype };
     return [{ shape: [steps, batch, size], dtype: inputs[0].dtype }, state, state];
   },
-  lower: (to, inputs, node) => (node.inputs[0].dtype === 'f32' ? lowerFused(to, inputs, node) : lowerUnrolled(to, inputs, node)),
+  lower: (to, inputs, node) =>
+    node.inputs[0].dtype === 'f32' ? lowerFused(to, inputs, node) : lowerUnrolled(to, inputs, node),
   gradient: (node, given) => {
     const hasInitial = node.inputs.length === 7;
     const flags = { hasInitial, hasStates: !!given[0], hasLast: !!given[1], hasCell: !!given[2] };

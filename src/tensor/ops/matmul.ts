@@ -55,12 +55,8 @@ const matmulOp: Op<{ transA: boolean; transB: boolean }> = {
   },
   gradient: ({ inputs: [a, b], attributes }, [g]) => {
     const { transA, transB } = attributes as { transA: boolean; transB: boolean };
-    const da = transA
-      ? matmul(b, g!, { transA: transB, transB: true })
-      : matmul(g!, b, { transB: !transB });
-    const db = transB
-      ? matmul(g!, a, { transA: true, transB: transA })
-      : matmul(a, g!, { transA: !transA });
+    const da = transA ? matmul(b, g!, { transA: transB, transB: true }) : matmul(g!, b, { transB: !transB });
+    const db = transB ? matmul(g!, a, { transA: true, transB: transA }) : matmul(a, g!, { transA: !transA });
     return [sumTo(da, a.shape), sumTo(db, b.shape)];
   },
 };

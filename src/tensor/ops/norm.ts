@@ -61,7 +61,7 @@ const layerNormOp: Op<{ eps: number }> = {
     return [x, rows, rows];
   },
   lower: (to, inputs, { attributes, inputs: [x] }) => {
-    const eps = attributes['eps'] as number;
+    const eps = attributes.eps as number;
     if (x.dtype === 'f32') {
       return to.graph.multi('LayerNormalization', inputs, 3, { axis: -1, epsilon: { float: eps } });
     }

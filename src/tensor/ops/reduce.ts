@@ -2,9 +2,9 @@ import { type Dim, formatShape, multiplyDims, sizeOf } from '../dim.js';
 import { isFloat } from '../dtype.js';
 import { describeType, Mismatch, type Op, record, sameShape, type Tensor, type TensorType } from '../tensor.js';
 import { cast, equal } from './compare.js';
+import { dimension } from './dimension.js';
 import { div, mul } from './elementwise.js';
 import { broadcastTo, reshape } from './shape.js';
-import { dimension } from './dimension.js';
 
 export interface ReduceOptions {
   /** Axes to reduce, negative ones counted from the end. Default: all. */
@@ -18,7 +18,9 @@ export function sum(x: Tensor, options: ReduceOptions = {}): Tensor {
 }
 
 export function mean(x: Tensor, options: ReduceOptions = {}): Tensor {
-  const count = normalAxes(x, options.axes).map((axis) => x.shape[axis]).reduce(multiplyDims, 1);
+  const count = normalAxes(x, options.axes)
+    .map((axis) => x.shape[axis])
+    .reduce(multiplyDims, 1);
   const total = sum(x, options);
   return typeof count === 'number' ? mul(total, 1 / count) : div(total, cast(dimension(count), x.dtype));
 }
@@ -32,9 +34,7 @@ export function max(x: Tensor, options: ReduceOptions = {}): Tensor {
 export function sumTo(x: Tensor, shape: readonly Dim[]): Tensor {
   if (sameShape(x.shape, shape)) return x;
   const lead = x.shape.length - shape.length;
-  const axes = x.shape.flatMap((size, axis) =>
-    axis < lead || (shape[axis - lead] === 1 && size !== 1) ? [axis] : [],
-  );
+  const axes = x.shape.flatMap((size, axis) => (axis < lead || (shape[axis - lead] === 1 && size !== 1) ? [axis] : []));
   return reshape(axes.length === 0 ? x : sum(x, { axes, keepDims: true }), shape);
 }
 
@@ -42,7 +42,12 @@ function reduce(op: Op, x: Tensor, { axes, keepDims = false }: ReduceOptions): T
   const over = normalAxes(x, axes);
   if (over.length === 0) return x;
   const kept = record(op, [x], { axes: over })[0];
-  return keepDims ? kept : reshape(kept, x.shape.filter((_, axis) => !over.includes(axis)));
+  return keepDims
+    ? kept
+    : reshape(
+        kept,
+        x.shape.filter((_, axis) => !over.includes(axis)),
+      );
 }
 
 export function normalAxes({ shape }: TensorType, axes?: readonly number[]): number[] {
@@ -70,7 +75,7 @@ const sumOp: Op<{ axes: readonly number[] }> = {
   name: 'sum',
   infer: ([x], { axes }) => [reducedType(x, axes)],
   lower: (to, [input], { attributes, inputs: [x], outputs: [out] }) => {
-    const axes = attributes['axes'] as readonly number[];
+    const axes = attributes.axes as readonly number[];
     const rank = x.shape.length;
     if (rank >= 2 && axes.length === rank - 1 && !axes.includes(rank - 1)) {
       const rows = sizeOf(x.shape.slice(0, -1));
@@ -87,11 +92,11 @@ const maxOp: Op<{ axes: readonly number[] }> = {
   name: 'max',
   infer: ([x], { axes }) => [reducedType(x, axes)],
   lower: (to, [input], { attributes }) => [
-    to.op('ReduceMax', [input, to.ints(attributes['axes'] as readonly number[])], { keepdims: 1 }),
+    to.op('ReduceMax', [input, to.ints(attributes.axes as readonly number[])], { keepdims: 1 }),
   ],
   gradient: ({ inputs: [x], outputs: [out], attributes }, [g]) => {
     const ties = cast(equal(x, broadcastTo(out, x.shape)), x.dtype);
-    const count = sum(ties, { axes: attributes['axes'] as readonly number[], keepDims: true });
+    const count = sum(ties, { axes: attributes.axes as readonly number[], keepDims: true });
     return [mul(ties, div(g!, count))];
   },
 };

@@ -95,12 +95,15 @@ const transposeOp: Op<{ order: readonly number[] }> = {
     }
     return [{ shape: order.map((axis) => x.shape[axis]), dtype: x.dtype }];
   },
-  lower: (to, inputs, { attributes }) => [
-    to.op('Transpose', inputs, { perm: attributes['order'] as readonly number[] }),
-  ],
+  lower: (to, inputs, { attributes }) => [to.op('Transpose', inputs, { perm: attributes.order as readonly number[] })],
   gradient: ({ attributes }, [g]) => {
-    const order = attributes['order'] as readonly number[];
-    return [transpose(g!, order.map((_, axis) => order.indexOf(axis)))];
+    const order = attributes.order as readonly number[];
+    return [
+      transpose(
+        g!,
+        order.map((_, axis) => order.indexOf(axis)),
+      ),
+    ];
   },
 };
 
@@ -162,9 +165,9 @@ const concatOp: Op<{ axis: number }> = {
     const total = parts.map(({ shape }) => shape[axis]).reduce(addDims);
     return [{ shape: parts[0].shape.with(axis, total), dtype: parts[0].dtype }];
   },
-  lower: (to, inputs, { attributes }) => [to.op('Concat', inputs, { axis: attributes['axis'] as number })],
+  lower: (to, inputs, { attributes }) => [to.op('Concat', inputs, { axis: attributes.axis as number })],
   gradient: ({ inputs, attributes }, [g]) => {
-    const axis = attributes['axis'] as number;
+    const axis = attributes.axis as number;
     let start: Dim = 0;
     return inputs.map(({ shape }) => {
       const part = record(sliceOp, [g!], { axis, start, length: shape[axis] })[0];

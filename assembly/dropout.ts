@@ -1,0 +1,50 @@
+// Dropout masks from a counter: element i of the mask of a key is a hash of (key, i), so a mask can be made again
+// from its key alone, in any order and on any number of threads.
+
+/**
+ * out[i] ← 1/keep with probability `keep`, rounded to a multiple of 2⁻¹⁶ (0 < keep ≤ 1), else 0. Eight elements
+ * share four 32-bit hashes: elements 8b + j and 8b + 4 + j (j < 4) are kept iff the low and the high half of
+ * hash(4b + j) are below keep·2¹⁶. Whole groups of eight are written.
+ */
+export function dropoutMask(out: usize, n: u32, keyLow: u32, keyHigh: u32, keep: f64): void {
+  // Both words depend on all 64 bits, so that the masks of similar keys are unrelated.
+  const first = mix(mix(keyLow, 0x9e3779b9), keyHigh);
+  const k0 = i32x4.splat(first);
+  const k1 = i32x4.splat(mix(mix(keyHigh, 0x85ebca6b), first));
+  const limit = i32x4.splat(max<i32>(1, <i32>nearest(keep * 65536.0)));
+  const lowHalf = i32x4.splat(0xffff);
+  const kept = f32x4.splat(<f32>(1.0 / keep));
+  const four = i32x4.splat(4);
+  let counter = i32x4(0, 1, 2, 3);
+  const bytes: usize = <usize>n * 4;
+  if (bytes == 0) return;
+  let i: usize = 0;
+  do {
+    const hash = mixVector(i32x4.add(counter, k0), k1);
+    v128.store(out + i, v128.and(i32x4.lt_s(v128.and(hash, lowHalf), limit), kept));
+    v128.store(out + i, v128.and(i32x4.lt_s(i32x4.shr_u(hash, 16), limit), kept), 16);
+    counter = i32x4.add(counter, four);
+    i += 32;
+  } while (i < bytes);
+}
+
+// triple32 of C. Wellons' hash-prospector, a permutation of the 32-bit integers at the theoretical limit of bias,
+// with a key mixed in after the first of its three rounds.
+
+// @ts-ignore: decorators on functions are AssemblyScript's
+@inline
+function mix(x: u32, key: u32): u32 {
+  x = (x ^ (x >>> 17)) * 0xed5ad4bb;
+  x = (x ^ (x >>> 11) ^ key) * 0xac4c1b51;
+  x = (x ^ (x >>> 15)) * 0x31848bab;
+  return x ^ (x >>> 14);
+}
+
+// @ts-ignore: decorators on functions are AssemblyScript's
+@inline
+function mixVector(x: v128, key: v128): v128 {
+  x = i32x4.mul(v128.xor(x, i32x4.shr_u(x, 17)), i32x4.splat(0xed5ad4bb));
+  x = i32x4.mul(v128.xor(v128.xor(x, i32x4.shr_u(x, 11)), key), i32x4.splat(0xac4c1b51));
+  x = i32x4.mul(v128.xor(x, i32x4.shr_u(x, 15)), i32x4.splat(0x31848bab));
+  return v128.xor(x, i32x4.shr_u(x, 14));
+}

@@ -1,0 +1,126 @@
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { InputError } from './errors.js';
+
+export type FileData = string | Uint8Array;
+
+/**
+ * Writes a file so that at every moment, a crash or a power cut included, `path` holds either its old content or
+ * all of the new: a temporary file in the same folder is written, flushed to the disk and renamed. A failure
+ * leaves nothing behind. Pieces are written one after the other without being joined in memory.
+ */
+export function writeFileAtomic(path: string, data: FileData | Iterable<FileData>): void {
+  const folder = dirname(path);
+  // A short name of its own: one derived from a long file name could exceed what the file system allows.
+  const temporary = join(folder, `.${randomBytes(8).toString('hex')}.tmp`);
+  try {
+    const file = openSync(temporary, 'wx');
+    try {
+      try {
+        for (const piece of typeof data === 'string' || data instanceof Uint8Array ? [data] : data) {
+          writeAll(file, typeof piece === 'string' ? Buffer.from(piece) : piece);
+        }
+        fsyncSync(file);
+      } finally {
+        closeSync(file);
+      }
+      renameSync(temporary, path);
+    } catch (error) {
+      unlinkSync(temporary);
+      throw error;
+    }
+    syncFolder(folder);
+  } catch (error) {
+    throw fileError(error, 'write', path);
+  }
+}
+
+/** The content of a file of any size, or of a pipe. */
+export function readBytes(path: string): Uint8Array<ArrayBuffer> {
+  try {
+    const file = openSync(path, 'r');
+    try {
+      const stat = fstatSync(file);
+      // Pipes and the kernel's virtual files do not know their size.
+      if (!stat.isFile() || stat.size === 0) return new Uint8Array(readFileSync(file));
+      const bytes = new Uint8Array(stat.size);
+      let done = 0;
+      while (done < bytes.length) {
+        const count = readSync(file, bytes, done, Math.min(bytes.length - done, CHUNK), done);
+        if (count === 0) throw new InputError(`the file shrank to ${done} bytes while it was read`, { file: path });
+        done += count;
+      }
+      return bytes;
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    throw fileError(error, 'read', path);
+  }
+}
+
+/** The content of a UTF-8 file; bytes that are not UTF-8 are an `InputError`, a byte order mark is dropped. */
+export function readText(path: string): string {
+  const bytes = readBytes(path);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new InputError('the file is not UTF-8 text', { file: path });
+  }
+}
+
+/** What the operating system refused, as a sentence with the path; any other error is returned as it is. */
+export function fileError(error: unknown, verb: 'read' | 'write', path: string): unknown {
+  if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error;
+  const code = String(error.code);
+  const reason = REASONS[code] ?? `the operating system answered ${code} to ${String(error.syscall)}`;
+  return new InputError(`cannot ${verb} it: ${reason}`, { file: path });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EBUSY: 'it is in use',
+  EDQUOT: 'the disk quota is used up',
+  EFBIG: 'it is larger than the file system allows',
+  EIO: 'the device reports an input/output error',
+  EISDIR: 'it is a folder',
+  EMFILE: 'this process has too many open files',
+  ENAMETOOLONG: 'the name is too long',
+  ENOENT: 'no such file or folder',
+  ENOSPC: 'the disk is full',
+  ENOTDIR: 'a part of the path is a file, not a folder',
+  EPERM: 'the operation is not permitted',
+  EROFS: 'the file system is read-only',
+};
+
+/** One read or write call of Node takes less than 2 GiB. */
+const CHUNK = 2 ** 30;
+
+function writeAll(file: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done, Math.min(bytes.length - done, CHUNK));
+}
+
+/** Makes the new name itself durable. Windows has no such call, and some network file systems refuse it. */
+function syncFolder(folder: string): void {
+  if (process.platform === 'win32') return;
+  const handle = openSync(folder, 'r');
+  try {
+    fsyncSync(handle);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== 'EINVAL' && code !== 'ENOTSUP') throw error;
+  } finally {
+    closeSync(handle);
+  }
+}

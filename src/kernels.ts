@@ -1,0 +1,190 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { InputError } from './errors.js';
+
+/** A `WebAssembly.Memory`, of which TypeScript knows only together with the whole DOM. */
+export interface WasmMemory {
+  readonly buffer: ArrayBuffer;
+  grow(pages: number): number;
+}
+
+/**
+ * The kernels for arrays of one element type. An array is given by its address in the memory and its number of
+ * elements `n`; it is processed in whole 16-byte vectors, so it must be padded to a multiple of 16 bytes (zeros in
+ * the padding stay zeros) and is fastest on an address that is one. The equations stand in `assembly/`.
+ */
+export interface FloatKernels {
+  sgd(
+    theta: number,
+    grad: number,
+    buffer: number,
+    n: number,
+    rate: number,
+    l2: number,
+    keep: number,
+    gain: number,
+    ofGrad: number,
+    ofBuffer: number,
+  ): void;
+  adam(
+    theta: number,
+    grad: number,
+    m: number,
+    v: number,
+    largest: number,
+    n: number,
+    stepSize: number,
+    beta1: number,
+    beta2: number,
+    eps: number,
+    rootCorrection: number,
+    l2: number,
+    shrink: number,
+  ): void;
+  rmsprop(
+    theta: number,
+    grad: number,
+    v: number,
+    a: number,
+    b: number,
+    n: number,
+    rate: number,
+    alpha: number,
+    eps: number,
+    l2: number,
+    momentum: number,
+  ): void;
+  adagrad(theta: number, grad: number, s: number, n: number, rate: number, eps: number, l2: number): void;
+  /** Σ x², accumulated in f64 in an order that depends on n alone. */
+  squaredNorm(x: number, n: number): number;
+  /** 1 if no element is infinite or NaN, else 0. */
+  allFinite(x: number, n: number): number;
+  /** x ← factor·x. */
+  scale(x: number, n: number, factor: number): void;
+  /** x ← min(max(x, −limit), limit); a NaN stays a NaN. */
+  clamp(x: number, n: number, limit: number): void;
+  /** y ← y + a·x. */
+  axpy(y: number, x: number, n: number, a: number): void;
+  /** out ← ((x₀ + x₁) + x₂) + … of `count` arrays at `first`, `first + stride` bytes, …; `out` may be one of them. */
+  sum(out: number, first: number, stride: number, count: number, n: number): void;
+}
+
+export interface Kernels {
+  readonly f32: FloatKernels;
+  readonly f64: FloatKernels;
+  /**
+   * out[i] ← 1/keep with probability `keep` (rounded to a multiple of 2⁻¹⁶), else 0, in f32: a hash of the key and i.
+   * Writes n rounded up to a multiple of 8 elements.
+   */
+  dropoutMask(out: number, n: number, keyLow: number, keyHigh: number, keep: number): void;
+}
+
+export const PAGE_BYTES = 65536;
+/** 4 GiB: what 32-bit addresses reach. */
+export const MAX_PAGES = 65536;
+
+/** The kernels working on `memory`, which they share with every typed array over it. */
+export function loadKernels(memory: WasmMemory): Kernels {
+  compiled ??= new WebAssembly.Module(readFileSync(locate()));
+  const { exports } = new WebAssembly.Instance(compiled, { env: { memory } });
+  return {
+    f32: ofType(exports, 'F32'),
+    f64: ofType(exports, 'F64'),
+    dropoutMask: exports.dropoutMask as Kernels['dropoutMask'],
+  };
+}
+
+/** A memory of at least `bytes` that can grow to `maximum` pages, by default not at all. */
+export function newMemory(bytes: number, maximum = pages(bytes)): WasmMemory {
+  try {
+    return new WebAssembly.Memory({ initial: pages(bytes), maximum });
+  } catch (error) {
+    throw outOfMemory(bytes, error);
+  }
+}
+
+/** The 64 bits that determine a dropout mask. */
+export type MaskKey = readonly [low: number, high: number];
+
+/**
+ * The dropout masks of one training step, one after the other in a memory of their own. A step begins with `reset`
+ * and, since growing the memory would invalidate the masks already handed out, with `reserve` of all it will ask for.
+ */
+export class MaskMemory {
+  private readonly memory = newMemory(0, MAX_PAGES);
+  private readonly kernels = loadKernels(this.memory);
+  private used = 0;
+
+  /** Takes back all masks: their arrays will be overwritten. */
+  reset(): void {
+    this.used = 0;
+  }
+
+  /** Makes room for masks of so many elements in total. */
+  reserve(totalElements: number): void {
+    if (this.used > 0) throw new Error('MaskMemory.reserve comes after reset, before the first mask of a step');
+    const needed = pages(totalElements * F32_BYTES + OVERHANG);
+    if (needed > MAX_PAGES) {
+      throw new InputError(`the dropout masks of one step need ${totalElements} elements, more than fit into 4 GiB`);
+    }
+    const missing = needed - this.memory.buffer.byteLength / PAGE_BYTES;
+    try {
+      if (missing > 0) this.memory.grow(missing);
+    } catch (error) {
+      throw outOfMemory(needed * PAGE_BYTES, error);
+    }
+  }
+
+  /** A mask of n elements, each 1/keep with probability `keep` and else 0, that depends on (key, keep) alone. */
+  mask(n: number, [low, high]: MaskKey, keep: number): Float32Array<ArrayBuffer> {
+    if (!(keep > 0 && keep <= 1)) throw new RangeError(`a mask keeps a share in (0, 1], not ${keep}`);
+    const { buffer } = this.memory;
+    const start = this.used;
+    const end = start + n * F32_BYTES;
+    if (end + OVERHANG > buffer.byteLength)
+      throw new Error(`a mask of ${n} elements was not reserved and does not fit`);
+    this.used = end;
+    this.kernels.dropoutMask(start, n, low, high, keep);
+    return new Float32Array(buffer, start, n);
+  }
+}
+
+const F32_BYTES = Float32Array.BYTES_PER_ELEMENT;
+
+/** The last eight elements of a mask may reach beyond its end: over the place of the next, which is written later. */
+const OVERHANG = 28;
+
+// The part of the WebAssembly API in use.
+declare const WebAssembly: {
+  readonly Memory: new (size: { initial: number; maximum: number }) => WasmMemory;
+  readonly Module: new (bytes: Uint8Array) => object;
+  readonly Instance: new (module: object, imports: object) => { readonly exports: Readonly<Record<string, unknown>> };
+};
+
+let compiled: object | undefined;
+
+/** Beside this file in the built package; in `dist/` when the sources run directly. */
+function locate(): string {
+  const places = ['./kernels.wasm', '../dist/kernels.wasm'].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  );
+  const found = places.find((path) => existsSync(path));
+  if (found === undefined) {
+    throw new InputError('the compiled kernels are missing; make them with "npm run build:wasm"', { file: places[0] });
+  }
+  return found;
+}
+
+function ofType(exports: Readonly<Record<string, unknown>>, suffix: 'F32' | 'F64'): FloatKernels {
+  const own = Object.entries(exports).filter(([name]) => name.endsWith(suffix));
+  return Object.fromEntries(own.map(([name, kernel]) => [name.slice(0, -3), kernel])) as unknown as FloatKernels;
+}
+
+function outOfMemory(bytes: number, error: unknown): unknown {
+  if (!(error instanceof RangeError)) return error;
+  return new InputError(`this machine has no ${(bytes / 2 ** 30).toFixed(2)} GiB of memory in one piece to give`);
+}
+
+function pages(bytes: number): number {
+  return Math.ceil(bytes / PAGE_BYTES);
+}

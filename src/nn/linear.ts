@@ -1,0 +1,47 @@
+import * as t from '../tensor/index.js';
+import { dropout, type Initializer, type Parameters, relu, type Tensor } from '../tensor/index.js';
+import { torchLinear, torchUniform } from './initializers.js';
+
+export interface LinearOptions {
+  /** Default true. */
+  readonly bias?: boolean;
+  /** Default PyTorch's U(±1/√in). */
+  readonly weight?: Initializer;
+  /** Start of the bias. Default PyTorch's U(±1/√in). */
+  readonly biasStart?: Initializer;
+}
+
+/** x·Wᵀ + b over the last axis, parameters `weight` [out, in] and `bias` [out]. */
+export function linear(p: Parameters, x: Tensor, out: number, options: LinearOptions = {}): Tensor {
+  const size = lastSize(x);
+  const weight = p.get('weight', [out, size], options.weight ?? torchLinear);
+  if (options.bias === false) return t.linear(x, weight);
+  return t.linear(x, weight, p.get('bias', [out], options.biasStart ?? torchUniform(size)));
+}
+
+export interface MlpOptions {
+  /** Widths of the hidden layers. */
+  readonly hidden: readonly number[];
+  readonly out: number;
+  /** Default relu. */
+  readonly activation?: (x: Tensor) => Tensor;
+  /** After each hidden activation. Default 0. */
+  readonly dropout?: number;
+}
+
+/** Linear layers `0`, `1`, … with an activation between them. */
+export function mlp(
+  p: Parameters,
+  x: Tensor,
+  { hidden, out, activation = relu, dropout: rate = 0 }: MlpOptions,
+): Tensor {
+  const last = hidden.reduce((h, size, i) => dropout(activation(linear(p.under(i), h, size)), rate), x);
+  return linear(p.under(hidden.length), last, out);
+}
+
+/** The static size of the last axis. */
+export function lastSize(x: Tensor): number {
+  const size = x.shape.at(-1);
+  if (typeof size !== 'number') throw new RangeError(`the last axis must have a static size, got ${size}`);
+  return size;
+}

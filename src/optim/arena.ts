@@ -1,0 +1,149 @@
+import { InputError } from '../errors.js';
+import { type FloatKernels, loadKernels, MAX_PAGES, newMemory, PAGE_BYTES } from '../kernels.js';
+
+export type Floats = Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer>;
+
+export interface ParameterSpec {
+  readonly name: string;
+  /** Row-major; `[]` is a scalar. */
+  readonly shape: readonly number[];
+}
+
+export interface ArenaOptions {
+  /** Arrays of optimiser state beside values and gradients: the optimiser's `slots`. Default 0. */
+  readonly slots?: number;
+  /** Type of every element; f64 is for checks. Default 'f32'. */
+  readonly dtype?: 'f32' | 'f64';
+}
+
+/**
+ * All parameters of a model, their gradients and the optimiser's state, in one WebAssembly memory:
+ *
+ *     values | gradients | slot 0 | slot 1 | …
+ *
+ * Each region holds the parameters in the given order, every one starting on a cache line, so one kernel call
+ * works on the whole model. The gaps between parameters hold zeros and stay so. The memory never grows: views are
+ * valid for the life of the arena.
+ */
+export class Arena {
+  readonly dtype: 'f32' | 'f64';
+  readonly names: readonly string[];
+  /** Elements of one region, gaps included. */
+  readonly length: number;
+  /** Elements of all parameters, without the gaps. */
+  readonly parameterCount: number;
+  /** Kernels for this element type on this memory. */
+  readonly kernels: FloatKernels;
+  readonly values: Floats;
+  readonly grads: Floats;
+  /** Byte addresses of the regions, for the kernels. */
+  readonly address: { readonly values: number; readonly grads: number; readonly slots: readonly number[] };
+
+  private readonly places: ReadonlyMap<string, Place>;
+  private readonly slotArrays: readonly Floats[];
+
+  constructor(parameters: readonly ParameterSpec[], { slots = 0, dtype = 'f32' }: ArenaOptions = {}) {
+    const Elements = dtype === 'f32' ? Float32Array : Float64Array;
+    const layout = layOut(parameters, CACHE_LINE / Elements.BYTES_PER_ELEMENT);
+    const stride = layout.length * Elements.BYTES_PER_ELEMENT;
+    // Address 0 stays free: kernels read it as "no such array".
+    const bytes = CACHE_LINE + (2 + slots) * stride;
+    if (bytes > MAX_PAGES * PAGE_BYTES) {
+      throw new InputError(
+        `${layout.count} parameters with gradients and ${slots} optimiser arrays need ` +
+          `${(bytes / 2 ** 30).toFixed(2)} GiB, but at most 4 GiB fit into one arena`,
+      );
+    }
+    const memory = newMemory(bytes);
+    const region = (index: number): Floats =>
+      new Elements(memory.buffer, CACHE_LINE + index * stride, layout.length) as Floats;
+
+    this.dtype = dtype;
+    this.names = [...layout.places.keys()];
+    this.places = layout.places;
+    this.length = layout.length;
+    this.parameterCount = layout.count;
+    this.kernels = loadKernels(memory)[dtype];
+    this.values = region(0);
+    this.grads = region(1);
+    this.slotArrays = Array.from({ length: slots }, (_, i) => region(2 + i));
+    this.address = {
+      values: this.values.byteOffset,
+      grads: this.grads.byteOffset,
+      slots: this.slotArrays.map((slot) => slot.byteOffset),
+    };
+  }
+
+  /** Number of optimiser arrays. */
+  get slots(): number {
+    return this.slotArrays.length;
+  }
+
+  has(name: string): boolean {
+    return this.places.has(name);
+  }
+
+  shape(name: string): readonly number[] {
+    return this.place(name).shape;
+  }
+
+  /** The parameter itself; writing to the array sets it. */
+  value(name: string): Floats {
+    return this.view(this.values, name);
+  }
+
+  grad(name: string): Floats {
+    return this.view(this.grads, name);
+  }
+
+  /** The whole optimiser array i, or the part of it that belongs to one parameter. */
+  slot(i: number, name?: string): Floats {
+    const array = this.slotArrays[i];
+    if (array === undefined) throw new RangeError(`the arena has ${this.slots} optimiser arrays, not one at ${i}`);
+    return name === undefined ? array : this.view(array, name);
+  }
+
+  zeroGrads(): void {
+    this.grads.fill(0);
+  }
+
+  private view(region: Floats, name: string): Floats {
+    const { start, size } = this.place(name);
+    return region.subarray(start, start + size);
+  }
+
+  private place(name: string): Place {
+    const place = this.places.get(name);
+    if (place === undefined) throw new InputError('there is no parameter of this name', { key: name });
+    return place;
+  }
+}
+
+/** Where a parameter lies in each region, in elements. */
+interface Place {
+  readonly start: number;
+  readonly size: number;
+  readonly shape: readonly number[];
+}
+
+const CACHE_LINE = 64;
+
+function layOut(
+  parameters: readonly ParameterSpec[],
+  lineElements: number,
+): { places: Map<string, Place>; length: number; count: number } {
+  const places = new Map<string, Place>();
+  let length = 0;
+  let count = 0;
+  for (const { name, shape } of parameters) {
+    if (places.has(name)) throw new InputError('there are two parameters of this name', { key: name });
+    if (!shape.every((size) => Number.isSafeInteger(size) && size >= 0)) {
+      throw new InputError(`a shape has whole numbers ≥ 0, not [${shape.join(', ')}]`, { key: name });
+    }
+    const size = shape.reduce((product, n) => product * n, 1);
+    places.set(name, { start: length, size, shape: [...shape] });
+    length += Math.ceil(size / lineElements) * lineElements;
+    count += size;
+  }
+  return { places, length, count };
+}
