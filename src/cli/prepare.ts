@@ -1,0 +1,300 @@
+import { type Command, Option } from 'commander';
+import { InputError } from '../errors.js';
+import { readText } from '../files.js';
+import { Progress } from '../run/progress.js';
+import type { CorpusSummary, SideSummary } from '../translate/corpus/corpus.js';
+import { importFairseq } from '../translate/corpus/fairseq.js';
+import { defaultFilters, filterReasons } from '../translate/corpus/filters.js';
+import type { LanguageRequest } from '../translate/corpus/learning.js';
+import { type PrepareOptions, prepareTranslation } from '../translate/corpus/prepare.js';
+import { parseBpeCodes } from '../translate/text/bpe-codes.js';
+import { huggingFaceTokenizer } from '../translate/text/hugging-face.js';
+import { loadLanguages } from '../translate/text/languages.js';
+import type { TokenizerConfig } from '../translate/text/tokenizers.js';
+import { parseVocabulary } from '../translate/text/vocabulary.js';
+
+/** `tcts prepare translate`: parallel text to a corpus of ids. */
+export function registerPrepare(program: Command): void {
+  const prepare = program.commands.find((command) => command.name() === 'prepare') ?? program.command('prepare');
+  prepare.description('Turn raw data into what training reads.');
+  prepare
+    .command('translate')
+    .description('Turn parallel text into a corpus of token ids.')
+    .requiredOption('--source <language>', 'source language, the ending of its files')
+    .requiredOption('--target <language>', 'target language')
+    .requiredOption('--out <folder>', 'the corpus; an interrupted preparation goes on when it is called again')
+    .option('--train <prefix>', 'training text: PREFIX.LANGUAGE, plain or with .gz')
+    .option('--valid <prefix>', 'validation text')
+    .option('--test <prefix...>', 'test text, several are test, test1, …')
+    .addOption(tokenizerOption('--tokenizer <name>', 'how lines are cut into words').default('moses'))
+    .addOption(tokenizerOption('--source-tokenizer <name>', 'the same for the source alone'))
+    .addOption(tokenizerOption('--target-tokenizer <name>', 'the same for the target alone'))
+    .option('--tokenizer-json <file...>', "Hugging Face's tokenizer.json, for both languages or one each")
+    .option('--lowercase', 'put everything into lower case')
+    .option('--normalize', 'normalise punctuation as Moses does')
+    .option('--aggressive', 'split hyphens inside words (moses)')
+    .option('--no-escape', 'leave & < > | [ ] and quotes as they are (moses)')
+    .option('--protected <file>', 'patterns that stay one token, one a line (moses)')
+    .option('--bpe <merges>', 'learn byte pair encoding with so many merges', wholeNumber('--bpe'))
+    .option('--joint', 'learn it from both languages together, with one vocabulary')
+    .option('--codes <file...>', 'use these merges instead, for both languages or one file each')
+    .option(
+      '--bpe-threshold <count>',
+      'split units that are rarer than this in their language',
+      wholeNumber('--bpe-threshold'),
+    )
+    .option('--glossaries <pattern...>', 'patterns that byte pair encoding leaves whole')
+    .option('--min-frequency <count>', 'learn no merge that is rarer (default: 2)', wholeNumber('--min-frequency'))
+    .option('--total-symbols', 'let --bpe count the characters too')
+    .option('--vocab <file...>', 'use these dict.txt instead of building the vocabulary')
+    .option('--shared-vocab', 'one vocabulary for both languages (default: with --joint)')
+    .option('--no-shared-vocab', 'separate vocabularies, also with --joint')
+    .option('--min-count <count>', 'rarer tokens become <unk> (default: 1)', wholeNumber('--min-count'))
+    .option(
+      '--vocab-size <entries>',
+      'most entries of a vocabulary, special tokens included',
+      wholeNumber('--vocab-size'),
+    )
+    .option('--padding-factor <n>', 'fill vocabularies up to a multiple of n', wholeNumber('--padding-factor'))
+    .option(
+      '--max-length <words>',
+      'leave out longer training pairs',
+      wholeNumber('--max-length'),
+      defaultFilters.maxLength,
+    )
+    .option(
+      '--max-tokens <tokens>',
+      'the same after byte pair encoding',
+      wholeNumber('--max-tokens'),
+      defaultFilters.maxTokens,
+    )
+    .option('--ratio <r>', 'leave out training pairs whose lengths differ by a larger factor', decimalNumber('--ratio'))
+    .option('--like <folder>', 'treat the text as in this corpus or run: its tokeniser, merges and vocabularies')
+    .option('--fairseq <folder>', 'import the binarised data of fairseq-preprocess instead of text')
+    .option('--overwrite', 'replace a corpus that is already there')
+    .option('--json', 'print the summary as JSON')
+    .addHelpText(
+      'after',
+      `
+Example: English to German with joint subword units
+  tcts prepare translate --source en --target de --train data/train --valid data/val --test data/test_2016_flickr \\
+    --lowercase --normalize --bpe 6000 --joint --out corpora/multi30k`,
+    )
+    .action(prepareTranslate);
+}
+
+interface Flags {
+  readonly source: string;
+  readonly target: string;
+  readonly out: string;
+  readonly train?: string;
+  readonly valid?: string;
+  readonly test?: string[];
+  readonly tokenizer: ChosenTokenizer;
+  readonly sourceTokenizer?: ChosenTokenizer;
+  readonly targetTokenizer?: ChosenTokenizer;
+  readonly tokenizerJson?: string[];
+  readonly lowercase?: boolean;
+  readonly normalize?: boolean;
+  readonly aggressive?: boolean;
+  readonly escape: boolean;
+  readonly protected?: string;
+  readonly bpe?: number;
+  readonly joint?: boolean;
+  readonly codes?: string[];
+  readonly bpeThreshold?: number;
+  readonly glossaries?: string[];
+  readonly minFrequency?: number;
+  readonly totalSymbols?: boolean;
+  readonly vocab?: string[];
+  readonly sharedVocab?: boolean;
+  readonly minCount?: number;
+  readonly vocabSize?: number;
+  readonly paddingFactor?: number;
+  readonly maxLength: number;
+  readonly maxTokens: number;
+  readonly ratio?: number;
+  readonly like?: string;
+  readonly fairseq?: string;
+  readonly overwrite?: boolean;
+  readonly json?: boolean;
+}
+
+type ChosenTokenizer = 'moses' | 'none' | 'jieba' | 'char';
+type Side = 'source' | 'target';
+
+async function prepareTranslate(flags: Flags): Promise<void> {
+  const start = performance.now();
+  const { summary, reused } = flags.fairseq === undefined ? await fromText(flags) : fromFairseq(flags, flags.fairseq);
+  const seconds = (performance.now() - start) / 1000;
+  if (flags.json) {
+    process.stdout.write(`${JSON.stringify({ out: flags.out, reused, seconds, ...summary }, null, 2)}\n`);
+  } else {
+    process.stdout.write(describe(summary));
+    process.stdout.write(reused ? `${flags.out} was there already\n` : `${flags.out} in ${seconds.toFixed(1)} s\n`);
+  }
+}
+
+async function fromText(flags: Flags) {
+  const progress = new Stages();
+  try {
+    return await prepareTranslation(preparation(flags), (stage, lines) => progress.update(stage, lines));
+  } finally {
+    progress.finish();
+  }
+}
+
+function fromFairseq(flags: Flags, folder: string) {
+  if (flags.train ?? flags.valid ?? flags.test) {
+    throw new InputError('binarised data bring their own splits: leave out --train, --valid and --test', {
+      key: '--fairseq',
+    });
+  }
+  const { source, target } = { source: request(flags, 'source'), target: request(flags, 'target') };
+  return { summary: importFairseq({ folder, source, target, out: flags.out }), reused: false };
+}
+
+function preparation(flags: Flags): PrepareOptions {
+  if (flags.bpe !== undefined && flags.codes) {
+    throw new InputError('either learn merges with --bpe or give them with --codes', { key: '--codes' });
+  }
+  if (flags.joint && flags.bpe === undefined) throw new InputError('needs --bpe', { key: '--joint' });
+  if (flags.bpe !== undefined && flags.tokenizerJson) {
+    throw new InputError('a tokenizer.json has its own subword units, leave out --bpe', { key: '--tokenizer-json' });
+  }
+  const languages = flags.like === undefined ? undefined : loadLanguages(flags.like);
+  for (const side of ['source', 'target'] as const) {
+    const found = languages?.[side].config.language;
+    if (found !== undefined && found !== flags[side]) {
+      throw new InputError(`its ${side} language is ${found}, not ${flags[side]}`, { key: '--like', file: flags.like });
+    }
+  }
+  return {
+    source: request(flags, 'source'),
+    target: request(flags, 'target'),
+    train: flags.train,
+    valid: flags.valid,
+    test: flags.test,
+    out: flags.out,
+    overwrite: flags.overwrite,
+    languages,
+    learning: {
+      bpe: flags.bpe,
+      joint: flags.joint ?? false,
+      sharedVocabulary: flags.sharedVocab ?? flags.joint ?? false,
+      minFrequency: flags.minFrequency,
+      totalSymbols: flags.totalSymbols,
+      minCount: flags.minCount,
+      vocabularySize: flags.vocabSize,
+      paddingFactor: flags.paddingFactor,
+      filters: { maxLength: flags.maxLength, maxTokens: flags.maxTokens, ratio: flags.ratio },
+    },
+  };
+}
+
+function request(flags: Flags, side: Side): LanguageRequest {
+  const codesFile = oneOf(flags.codes, side, '--codes');
+  const vocabularyFile = oneOf(flags.vocab, side, '--vocab');
+  const tokenizerFile = oneOf(flags.tokenizerJson, side, '--tokenizer-json');
+  const tokenizerJson = tokenizerFile === undefined ? undefined : readText(tokenizerFile);
+  // A damaged file is named now, not by a later step that knows its content alone.
+  if (tokenizerJson !== undefined) huggingFaceTokenizer(tokenizerJson, tokenizerFile);
+  const usesBpe = flags.bpe !== undefined || codesFile !== undefined;
+  return {
+    config: {
+      language: flags[side],
+      lowercase: flags.lowercase ?? false,
+      normalize: flags.normalize ?? false,
+      tokenizer: tokenizerJson === undefined ? tokenizerConfig(flags, side) : { kind: 'huggingface' },
+      bpe: usesBpe ? { glossaries: flags.glossaries, threshold: flags.bpeThreshold } : undefined,
+    },
+    tokenizerJson,
+    codes: codesFile === undefined ? undefined : parseBpeCodes(readText(codesFile), codesFile),
+    vocabulary: vocabularyFile === undefined ? undefined : parseVocabulary(readText(vocabularyFile), vocabularyFile),
+  };
+}
+
+function tokenizerConfig(flags: Flags, side: Side): TokenizerConfig {
+  const kind = (side === 'source' ? flags.sourceTokenizer : flags.targetTokenizer) ?? flags.tokenizer;
+  if (kind !== 'moses') return { kind };
+  const patterns = flags.protected === undefined ? undefined : readText(flags.protected).split(/\r?\n/);
+  return {
+    kind,
+    aggressive: flags.aggressive,
+    escape: flags.escape ? undefined : false,
+    protectedPatterns: patterns?.filter((pattern) => pattern !== ''),
+  };
+}
+
+/** One file for both languages, or the source's and the target's. */
+function oneOf(files: readonly string[] | undefined, side: Side, key: string): string | undefined {
+  if (files && files.length > 2) throw new InputError(`expected one file or two, found ${files.length}`, { key });
+  return side === 'source' ? files?.[0] : (files?.[1] ?? files?.[0]);
+}
+
+function describe(summary: CorpusSummary): string {
+  const { source, target, vocabulary } = summary;
+  const entries = vocabulary.shared
+    ? `${thousands(vocabulary.source)} entries for both languages`
+    : `${thousands(vocabulary.source)} entries (${source}), ${thousands(vocabulary.target)} (${target})`;
+  const lines = [`vocabulary  ${entries}`];
+  for (const [split, counts] of Object.entries(summary.splits)) {
+    lines.push(`${split.padEnd(12)}${thousands(counts.pairs)} pairs of ${thousands(counts.lines)} lines`);
+    for (const side of ['source', 'target'] as const)
+      lines.push(`  ${describeSide(summary[side], counts[side], counts.pairs)}`);
+    for (const [reason, sentence] of Object.entries(filterReasons)) {
+      const n = counts.filtered[reason as keyof typeof filterReasons];
+      if (n > 0) lines.push(`  left out: ${thousands(n)}, ${sentence}`);
+    }
+    if (counts.emptyKept > 0) lines.push(`  kept although a side is empty: ${thousands(counts.emptyKept)}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function describeSide(language: string, { tokens, unknown, longest }: SideSummary, pairs: number): string {
+  const rate = tokens === 0 ? 0 : (100 * unknown) / tokens;
+  const mean = (tokens / Math.max(1, pairs)).toFixed(1);
+  return `${language.padEnd(10)}${thousands(tokens)} tokens, ${mean} a sentence, longest ${longest - 1}, unknown ${rate.toFixed(3)} %`;
+}
+
+function thousands(n: number): string {
+  return n.toLocaleString('en-US');
+}
+
+/** Progress over several files, one after the other. */
+class Stages {
+  private stage = '';
+  private progress: Progress | undefined;
+
+  update(stage: string, lines: number): void {
+    if (stage !== this.stage) {
+      this.progress?.clear();
+      this.stage = stage;
+      this.progress = new Progress({ unit: 'line' });
+    }
+    this.progress?.update(lines, { reading: this.stage });
+  }
+
+  finish(): void {
+    this.progress?.clear();
+  }
+}
+
+function tokenizerOption(flags: string, description: string): Option {
+  return new Option(flags, description).choices(['moses', 'none', 'jieba', 'char']);
+}
+
+function wholeNumber(key: string): (text: string) => number {
+  return (text) => {
+    if (!/^[0-9]+$/.test(text)) throw new InputError(`expected a whole number, found "${text}"`, { key });
+    return Number(text);
+  };
+}
+
+function decimalNumber(key: string): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() === '' || Number.isNaN(value)) throw new InputError(`expected a number, found "${text}"`, { key });
+    return value;
+  };
+}

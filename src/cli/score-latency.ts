@@ -1,0 +1,78 @@
+import { type Command, Option } from 'commander';
+import { InputError } from '../errors.js';
+import {
+  corpusLatency,
+  instanceLatency,
+  LATENCY_CONVENTIONS,
+  type LatencyConvention,
+  parseInstance,
+} from '../metrics/index.js';
+import { print } from './score-flags.js';
+import { readInput, splitLines } from './score-input.js';
+
+interface LatencyFlags {
+  convention: LatencyConvention;
+  perInstance?: boolean;
+  json?: boolean;
+}
+
+const MEASURES = ['AL', 'LAAL', 'AP', 'DAL'] as const;
+const UNDEFINED = { AL: null, LAAL: null, AP: null, DAL: null };
+
+/** `tcts score latency`. */
+export function registerLatency(score: Command): void {
+  score
+    .command('latency')
+    .description('AL, LAAL, AP and DAL of simultaneous translations')
+    .argument(
+      '<instances>',
+      "a JSON object a line, or SimulEval's instances.log (- for standard input; .gz is read too)",
+    )
+    .addOption(
+      new Option('--convention <name>', 'simuleval: words, reference length; stacl: subwords, output length')
+        .choices(LATENCY_CONVENTIONS)
+        .default('simuleval'),
+    )
+    .option('--per-instance', 'also the figures of each instance')
+    .option('--json', 'print one JSON object')
+    .addHelpText(
+      'after',
+      `
+Example:
+  echo '{"delays": [3, 4, 5, 5], "source_length": 5, "reference_length": 4}' | tcts score latency - --json
+
+delays: source words read before each output word. Instead of reference_length a reference text is accepted.
+Instances without output are skipped; one without a reference is measured by its own length.`,
+    )
+    .action(async (path: string, flags: LatencyFlags) => {
+      const input = await readInput(path);
+      const instances = splitLines(input).map((line, i) => {
+        const text = i === 0 ? line.replace(/^\ufeff/, '') : line;
+        return parseInstance(text, { file: input.name, line: i + 1 });
+      });
+      if (instances.every((instance) => instance.delays.length === 0)) {
+        throw new InputError('no instance has an output: latency is undefined', { file: input.name });
+      }
+      const { counted, skipped, ...mean } = corpusLatency(instances, flags.convention);
+      const each = flags.perInstance ? instances.map((one) => instanceLatency(one, flags.convention)) : undefined;
+      const withoutReference = instances.filter((one) => one.referenceLength === undefined).length;
+
+      if (flags.json) {
+        const counts = { counted, skipped, without_reference: withoutReference };
+        const list = each?.map((latency) => latency ?? UNDEFINED);
+        print(JSON.stringify({ convention: flags.convention, ...mean, ...counts, instances: list }));
+        return;
+      }
+      for (const [i, latency] of each?.entries() ?? []) {
+        const figures = MEASURES.map((name) => latency?.[name].toFixed(3) ?? '–');
+        print([i + 1, ...figures].join('\t'));
+      }
+      const notes = [counted === 1 ? '1 instance' : `${counted} instances`];
+      if (skipped > 0) notes.push(`${skipped} without output skipped`);
+      if (withoutReference > 0 && flags.convention === 'simuleval') {
+        notes.push(`${withoutReference} without reference measured by their own length`);
+      }
+      print(`${MEASURES.map((name) => `${name} = ${mean[name].toFixed(3)}`).join('  ')}`);
+      print(`${flags.convention} convention, ${notes.join(', ')}`);
+    });
+}

@@ -1,0 +1,107 @@
+import { pearson, spearman, validPairs } from './correlation.js';
+import { mean, pairwiseSum, standardDeviation } from './summation.js';
+
+/** The cross-section of one day; NaN where a prediction or a label is missing. */
+export interface ForecastDay {
+  readonly date: string;
+  readonly predictions: ArrayLike<number>;
+  readonly labels: ArrayLike<number>;
+}
+
+/** One day's scores; NaN where undefined (fewer than two pairs, or a constant side). */
+export interface DailyScore {
+  readonly date: string;
+  readonly IC: number;
+  readonly RankIC: number;
+  /** Mean squared difference of the z-scores of the day. */
+  readonly zMSE: number;
+}
+
+/** Forecast scores over days; NaN where undefined. */
+export interface ForecastScores {
+  /** Mean daily Pearson correlation of prediction and label. */
+  readonly IC: number;
+  /** Mean ÷ standard deviation (n − 1) of the daily IC; not annualised. */
+  readonly ICIR: number;
+  /** Mean daily Spearman correlation. */
+  readonly RankIC: number;
+  readonly RankICIR: number;
+  /** Mean squared error over all pairs with a prediction and a label. */
+  readonly MSE: number;
+  /** The paper's MSE: of per-day z-scored predictions and labels, averaged over days; equal to 2 (1 − IC). */
+  readonly zMSE: number;
+  /** Days with a defined IC. */
+  readonly days: number;
+}
+
+/**
+ * The scores of a forecast in qlib's conventions: a correlation per day over the pairs without NaN, days without a
+ * correlation skipped by mean and standard deviation.
+ */
+export function forecastScores(days: readonly ForecastDay[]): ForecastScores {
+  const daily = dailyScores(days);
+  const ic = defined(daily.map((day) => day.IC));
+  const rankIC = defined(daily.map((day) => day.RankIC));
+  return {
+    IC: mean(ic),
+    ICIR: mean(ic) / standardDeviation(ic),
+    RankIC: mean(rankIC),
+    RankICIR: mean(rankIC) / standardDeviation(rankIC),
+    MSE: meanSquaredError(days),
+    zMSE: mean(defined(daily.map((day) => day.zMSE))),
+    days: ic.length,
+  };
+}
+
+/** The daily series behind the scores, by date. */
+export function dailyScores(days: readonly ForecastDay[]): DailyScore[] {
+  return days
+    .map(({ date, predictions, labels }) => {
+      const IC = pearson(predictions, labels);
+      const zMSE = Number.isNaN(IC) ? Number.NaN : zScoredError(predictions, labels);
+      return { date, IC, RankIC: spearman(predictions, labels), zMSE };
+    })
+    .sort((a, b) => (a.date < b.date ? -1 : a.date > b.date ? 1 : 0));
+}
+
+/** Mean squared error over all pairs with a prediction and a label. */
+export function meanSquaredError(days: readonly ForecastDay[]): number {
+  let [sum, count] = [0, 0];
+  for (const { predictions, labels } of days) {
+    const [p, y] = validPairs(predictions, labels);
+    sum += pairwiseSum(p.map((value, i) => (value - y[i]) ** 2));
+    count += p.length;
+  }
+  return sum / count;
+}
+
+/** qlib's validation loss: only missing labels are left out, so that one missing prediction makes it NaN. */
+export function labelledSquaredError(days: readonly ForecastDay[]): number {
+  let [sum, count] = [0, 0];
+  for (const { predictions, labels } of days) {
+    for (let i = 0; i < labels.length; i++) {
+      if (Number.isNaN(labels[i])) continue;
+      sum += (predictions[i] - labels[i]) ** 2;
+      count++;
+    }
+  }
+  return sum / count;
+}
+
+function zScoredError(predictions: ArrayLike<number>, labels: ArrayLike<number>): number {
+  const [p, y] = validPairs(predictions, labels);
+  const [zp, zy] = [zScores(p), zScores(y)];
+  return mean(zp.map((value, i) => (value - zy[i]) ** 2));
+}
+
+// Divided by n, not n − 1: the error of two such series is exactly 2 (1 − correlation).
+function zScores(values: Float64Array): Float64Array {
+  const centre = mean(values);
+  const centred = values.map((value) => value - centre);
+  const deviation = Math.sqrt(mean(centred.map((value) => value * value)));
+  return centred.map((value) => value / deviation);
+}
+
+function defined(values: readonly number[]): number[] {
+  return values.filter((value) => !Number.isNaN(value));
+}

@@ -1,0 +1,135 @@
+import type { SegmentMetric, SegmentStatistics } from './segments.js';
+import { sumSegments } from './segments.js';
+import { mean } from './summation.js';
+
+/** A system's score with its bootstrap mean and half the width of its 95 % interval. */
+export interface BootstrapScore {
+  readonly score: number;
+  readonly mean: number;
+  readonly ci: number;
+}
+
+export interface PairedBootstrap {
+  readonly baseline: BootstrapScore;
+  /** Each system with the p-value of its difference from the baseline. */
+  readonly systems: readonly (BootstrapScore & { readonly p: number })[];
+}
+
+/**
+ * Paired bootstrap resampling (Koehn 2004) as sacreBLEU has it: segments are drawn with replacement, the same ones for
+ * every system, and
+ *
+ *     p = (#{ |d_i| − mean |d| > |d| } + 1) / (samples + 1),
+ *
+ * d the difference of the real scores and d_i that of resample i. Two identical systems get 1 / (samples + 1): the
+ * comparison is strict.
+ *
+ * @param index a uniform integer in [0, n)
+ */
+export function pairedBootstrap(
+  metric: SegmentMetric,
+  baseline: SegmentStatistics,
+  systems: readonly SegmentStatistics[],
+  samples: number,
+  index: (n: number) => number,
+): PairedBootstrap {
+  const all = [baseline, ...systems];
+  const scores = all.map((statistics) => metric.score(sumSegments(statistics)));
+  const resampled = resampleScores(metric, all, samples, index);
+  const summaries = all.map((_, s) => ({ score: scores[s], ...interval(resampled[s]) }));
+  return {
+    baseline: summaries[0],
+    systems: summaries.slice(1).map((summary, s) => {
+      const differences = resampled[s + 1].map((score, i) => Math.abs(score - resampled[0][i]));
+      const centre = mean(differences);
+      const excess = differences.map((difference) => difference - centre);
+      return { ...summary, p: pValue(excess, Math.abs(scores[s + 1] - scores[0])) };
+    }),
+  };
+}
+
+/** The scores of bootstrap resamples of several systems over the same drawn segments. */
+export function resampleScores(
+  metric: SegmentMetric,
+  systems: readonly SegmentStatistics[],
+  samples: number,
+  index: (n: number) => number,
+): Float64Array[] {
+  checkSameSegments(systems);
+  const { segments, width } = systems[0];
+  const scores = systems.map(() => new Float64Array(samples));
+  const drawn = new Int32Array(segments);
+  const sums = new Float64Array(width);
+  for (let sample = 0; sample < samples; sample++) {
+    for (let i = 0; i < segments; i++) drawn[i] = index(segments) * width;
+    for (const [s, { values }] of systems.entries()) {
+      sums.fill(0);
+      for (let i = 0; i < segments; i++) for (let j = 0; j < width; j++) sums[j] += values[drawn[i] + j];
+      scores[s][sample] = metric.score(sums);
+    }
+  }
+  return scores;
+}
+
+export interface RandomisationTest {
+  readonly baseline: number;
+  readonly system: number;
+  readonly p: number;
+}
+
+/**
+ * Approximate randomisation (Noreen 1989; Riezler & Maxwell 2005) as sacreBLEU has it: if the systems were the same,
+ * exchanging their outputs of a segment would change nothing. Each trial exchanges every segment by the toss of a coin;
+ *
+ *     p = (#{ |d_i| > |d| } + 1) / (trials + 1).
+ *
+ * @param coin a fair coin; true keeps a segment where it is
+ */
+export function approximateRandomisation(
+  metric: SegmentMetric,
+  baseline: SegmentStatistics,
+  system: SegmentStatistics,
+  trials: number,
+  coin: () => boolean,
+): RandomisationTest {
+  checkSameSegments([baseline, system]);
+  const { segments, width } = baseline;
+  const [sumsA, sumsB] = [sumSegments(baseline), sumSegments(system)];
+  const gaps = system.values.map((value, i) => value - baseline.values[i]);
+  const [a, b] = [metric.score(sumsA), metric.score(sumsB)];
+  const differences = new Float64Array(trials);
+  const [trialA, trialB] = [new Float64Array(width), new Float64Array(width)];
+  for (let trial = 0; trial < trials; trial++) {
+    trialA.set(sumsA);
+    trialB.set(sumsB);
+    for (let i = 0; i < segments; i++) {
+      if (coin()) continue;
+      for (let j = 0; j < width; j++) {
+        trialA[j] += gaps[i * width + j];
+        trialB[j] -= gaps[i * width + j];
+      }
+    }
+    differences[trial] = Math.abs(metric.score(trialA) - metric.score(trialB));
+  }
+  return { baseline: a, system: b, p: pValue(differences, Math.abs(a - b)) };
+}
+
+function pValue(statistics: Float64Array, real: number): number {
+  let larger = 0;
+  for (const statistic of statistics) if (statistic > real) larger++;
+  return (larger + 1) / (statistics.length + 1);
+}
+
+function interval(scores: Float64Array): { mean: number; ci: number } {
+  const sorted = scores.toSorted();
+  const lower = Math.floor(sorted.length / 40);
+  return { mean: mean(sorted), ci: (sorted[sorted.length - lower - 1] - sorted[lower]) / 2 };
+}
+
+function checkSameSegments(systems: readonly SegmentStatistics[]): void {
+  for (const { segments } of systems) {
+    if (segments !== systems[0].segments) {
+      throw new RangeError(`paired systems must have the same segments, found ${systems[0].segments} and ${segments}`);
+    }
+  }
+}

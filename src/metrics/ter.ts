@@ -1,0 +1,193 @@
+import { InputError } from '../errors.js';
+import { Edit, EditDistance } from './edit-distance.js';
+import { intern } from './ngrams.js';
+import { corpusScore, formatSignature, type SegmentMetric } from './segments.js';
+import { type TercomOptions, tercomWords } from './tercom-tokenizer.js';
+
+/**
+ * Translation edit rate of a corpus in percent (Snover et al. 2006), as sacreBLEU computes it after Tercom:
+ *
+ *     TER = 100 · Σ edits / Σ mean reference length,
+ *
+ * edits being insertions, deletions, substitutions and shifts of word sequences to the closest reference. The shifts
+ * are searched greedily with Tercom's limits, so TER is an upper bound of the true edit rate.
+ *
+ * @param references `references[k][i]` is the k-th reference of segment i
+ */
+export function corpusTer(
+  hypotheses: readonly string[],
+  references: readonly (readonly string[])[],
+  options: TercomOptions = {},
+): number {
+  return corpusScore(terMetric(options), hypotheses, references);
+}
+
+export function sentenceTer(hypothesis: string, references: readonly string[], options: TercomOptions = {}): number {
+  const metric = terMetric(options);
+  return metric.score(metric.measure(hypothesis, references));
+}
+
+/** Statistics of a segment: edits, mean length of its references. */
+export function terMetric(options: TercomOptions = {}): SegmentMetric {
+  return {
+    name: 'TER',
+    lowerIsBetter: true,
+    width: 2,
+    measure(hypothesis, references) {
+      if (references.length === 0) throw new InputError('TER needs at least one reference for each segment');
+      const words = tercomWords(hypothesis, options);
+      let fewest = Number.POSITIVE_INFINITY;
+      let lengths = 0;
+      for (const reference of references) {
+        const referenceWords = tercomWords(reference, options);
+        fewest = Math.min(fewest, editCount(words, referenceWords));
+        lengths += referenceWords.length;
+      }
+      return [fewest, lengths / references.length];
+    },
+    score: (sums) => (sums[1] > 0 ? (100 * sums[0]) / sums[1] : sums[0] > 0 ? 100 : 0),
+    signature: (references, test) =>
+      formatSignature(
+        references,
+        [
+          ['case', options.caseSensitive ? 'mixed' : 'lc'],
+          ['tok', 'tercom'],
+          ['norm', options.normalized ? 'yes' : 'no'],
+          ['punct', options.noPunctuation ? 'no' : 'yes'],
+          ['asian', options.asian ? 'yes' : 'no'],
+        ],
+        test,
+      ),
+  };
+}
+
+/** Edits and shifts that turn the words of a hypothesis into those of a reference. */
+export function editCount(hypothesis: readonly string[], reference: readonly string[]): number {
+  if (reference.length === 0) return hypothesis.length;
+  const ids = new Map<string, number>();
+  const target = Int32Array.from(reference, (word) => intern(ids, word));
+  let current: Int32Array = Int32Array.from(hypothesis, (word) => intern(ids, word));
+
+  const distances = new EditDistance(target, current.length);
+  const budget = { left: MAX_SHIFT_CANDIDATES };
+  let shifts = 0;
+  while (true) {
+    const distance = distances.setCurrent(current);
+    const shift = bestShift(current, target, distance, distances, budget);
+    // Out of candidates, the last shift found is not taken: sacreBLEU's rule.
+    if (budget.left <= 0 || shift === undefined || shift.gain <= 0) return shifts + distance;
+    shifts++;
+    current = shift.words;
+  }
+}
+
+// Tercom's limits, and sacreBLEU's on the number of candidates of a segment.
+const MAX_SHIFT_SIZE = 10;
+const MAX_SHIFT_DISTANCE = 50;
+const MAX_SHIFT_CANDIDATES = 1000;
+
+interface Shift {
+  readonly gain: number;
+  readonly length: number;
+  readonly start: number;
+  readonly target: number;
+  readonly words: Int32Array;
+}
+
+function bestShift(
+  words: Int32Array,
+  reference: Int32Array,
+  distance: number,
+  distances: EditDistance,
+  budget: { left: number },
+): Shift | undefined {
+  const { alignment, wrongReference, wrongHypothesis } = align(distances.trace(), words.length, reference.length);
+  let best: Shift | undefined;
+  for (const [start, referenceStart, length] of matchingRuns(words, reference)) {
+    // A shift is worth trying where the words are wrong now and wanted where they would go, outside themselves.
+    if (!anyOf(wrongHypothesis, start, length) || !anyOf(wrongReference, referenceStart, length)) continue;
+    if (start <= alignment[referenceStart] && alignment[referenceStart] < start + length) continue;
+
+    let previous = -1;
+    for (let offset = -1; offset < length; offset++) {
+      const position = referenceStart + offset;
+      if (position >= reference.length) break;
+      const target = position === -1 ? 0 : alignment[position] + 1;
+      if (target === previous) continue;
+      previous = target;
+      const shifted = moveRun(words, start, length, target);
+      const gain = distance - distances.distance(shifted, Math.min(start, target));
+      const shift = { gain, length, start, target, words: shifted };
+      budget.left--;
+      if (best === undefined || ranksBefore(shift, best)) best = shift;
+    }
+    if (budget.left <= 0) break;
+  }
+  return best;
+}
+
+// Tercom's order: largest gain, longest run, earliest run, earliest target.
+function ranksBefore(a: Shift, b: Shift): boolean {
+  if (a.gain !== b.gain) return a.gain > b.gain;
+  if (a.length !== b.length) return a.length > b.length;
+  if (a.start !== b.start) return a.start < b.start;
+  return a.target < b.target;
+}
+
+/** For each reference position the hypothesis position it is aligned to, and which positions are in error. */
+function align(trace: readonly number[], length: number, referenceLength: number) {
+  const alignment = new Int32Array(referenceLength);
+  const wrongReference = new Uint8Array(referenceLength);
+  const wrongHypothesis = new Uint8Array(length);
+  let position = -1;
+  let referencePosition = -1;
+  for (const edit of trace) {
+    const wrong = edit === Edit.keep ? 0 : 1;
+    if (edit !== Edit.insert) wrongHypothesis[++position] = wrong;
+    if (edit !== Edit.delete) {
+      wrongReference[++referencePosition] = wrong;
+      alignment[referencePosition] = position;
+    }
+  }
+  return { alignment, wrongReference, wrongHypothesis };
+}
+
+/** Runs of equal words as [start, start in the reference, length], every length from one on. */
+function* matchingRuns(words: Int32Array, reference: Int32Array): Generator<[number, number, number]> {
+  for (let start = 0; start < words.length; start++) {
+    const first = Math.max(0, start - MAX_SHIFT_DISTANCE);
+    const last = Math.min(reference.length - 1, start + MAX_SHIFT_DISTANCE);
+    for (let referenceStart = first; referenceStart <= last; referenceStart++) {
+      const longest = Math.min(MAX_SHIFT_SIZE, words.length - start, reference.length - referenceStart);
+      for (let length = 1; length <= longest; length++) {
+        if (words[start + length - 1] !== reference[referenceStart + length - 1]) break;
+        yield [start, referenceStart, length];
+      }
+    }
+  }
+}
+
+function moveRun(words: Int32Array, start: number, length: number, target: number): Int32Array {
+  const moved = new Int32Array(words.length);
+  // A target inside the run moves it right by as many words, as Tercom does.
+  const end =
+    target < start ? start + length : target > start + length ? target : Math.min(words.length, length + target);
+  const from = Math.min(start, target);
+  moved.set(words.subarray(0, from));
+  const run = words.subarray(start, start + length);
+  if (target < start) {
+    moved.set(run, target);
+    moved.set(words.subarray(target, start), target + length);
+  } else {
+    const between = words.subarray(start + length, end);
+    moved.set(between, start);
+    moved.set(run, start + between.length);
+  }
+  moved.set(words.subarray(end), end);
+  return moved;
+}
+
+function anyOf(flags: Uint8Array, start: number, length: number): boolean {
+  for (let i = start; i < start + length; i++) if (flags[i] === 1) return true;
+  return false;
+}
