@@ -1,0 +1,187 @@
+import { z } from 'zod';
+
+/**
+ * What a configuration may say at one place: the part of JSON Schema (2020-12) that zod writes for the types a
+ * configuration is made of. Everything that is told to the user about a key (its type in words, its default, its
+ * description, the keys next to it) is read off this tree, so that it cannot disagree with what is accepted.
+ */
+export interface KeySchema {
+  type?: 'object' | 'array' | 'string' | 'number' | 'integer' | 'boolean' | 'null';
+  description?: string;
+  default?: unknown;
+  examples?: unknown[];
+  properties?: Record<string, KeySchema>;
+  required?: string[];
+  additionalProperties?: boolean | KeySchema;
+  items?: boolean | KeySchema;
+  prefixItems?: KeySchema[];
+  minItems?: number;
+  maxItems?: number;
+  enum?: unknown[];
+  const?: unknown;
+  anyOf?: KeySchema[];
+  oneOf?: KeySchema[];
+  minimum?: number;
+  maximum?: number;
+  exclusiveMinimum?: number;
+  exclusiveMaximum?: number;
+  multipleOf?: number;
+  minLength?: number;
+  maxLength?: number;
+  pattern?: string;
+}
+
+/** Refuses a schema with an object that would let unknown keys pass: that is a mistake in the program. */
+export function keySchema(schema: z.ZodType): KeySchema {
+  const tree = z.toJSONSchema(schema, { io: 'input' }) as KeySchema;
+  requireStrict(tree, '');
+  return tree;
+}
+
+function requireStrict(schema: KeySchema, path: string): void {
+  if (schema.properties !== undefined && schema.additionalProperties !== false) {
+    throw new TypeError(`the schema's object ${path || 'at the top'} must be a z.strictObject`);
+  }
+  for (const [key, inner] of Object.entries(schema.properties ?? {})) requireStrict(inner, dotted(path, key));
+  for (const inner of alternatives(schema)) if (inner !== schema) requireStrict(inner, path);
+  for (const inner of [schema.items, schema.additionalProperties]) {
+    if (typeof inner === 'object') requireStrict(inner, dotted(path, '*'));
+  }
+}
+
+/** The members of a union, or the schema itself. */
+export function alternatives(schema: KeySchema): KeySchema[] {
+  return schema.oneOf ?? schema.anyOf ?? [schema];
+}
+
+/** The key by which the members of a union of objects are told apart: a constant of its own in each of them. */
+export function discriminator(schema: KeySchema): string | undefined {
+  const members = alternatives(schema);
+  if (members.length < 2) return undefined;
+  return Object.keys(members[0].properties ?? {}).find((key) =>
+    members.every((member) => constants(member.properties?.[key]) !== undefined),
+  );
+}
+
+/** The members of a union of objects that `value` names by its discriminator; all of them where it names none. */
+export function membersFor(schema: KeySchema, value: unknown): KeySchema[] {
+  const members = alternatives(schema);
+  const key = discriminator(schema);
+  if (key === undefined || !isRecord(value)) return members;
+  const named = members.filter((member) => constants(member.properties?.[key])?.includes(value[key]));
+  return named.length > 0 ? named : members;
+}
+
+/** The schema of the key at `path` inside `value`. */
+export function schemaAt(schema: KeySchema, path: readonly PropertyKey[], value: unknown): KeySchema | undefined {
+  if (path.length === 0) return schema;
+  const [head, ...rest] = path;
+  const below = isRecord(value) || Array.isArray(value) ? (value as Record<PropertyKey, unknown>)[head] : undefined;
+  const members = membersFor(schema, value);
+  const inner = members.map((member) => child(member, head)).filter((found) => found !== undefined);
+  if (inner.length === 0) return undefined;
+  // A discriminator of which no member is named: any of their constants will do.
+  if (inner.length > 1 && inner.every((found) => constants(found) !== undefined)) {
+    return schemaAt({ enum: inner.flatMap((found) => constants(found)!) }, rest, below);
+  }
+  return schemaAt(inner[0], rest, below);
+}
+
+function child(schema: KeySchema, key: PropertyKey): KeySchema | undefined {
+  if (typeof key === 'number') {
+    return schema.prefixItems?.[key] ?? (typeof schema.items === 'object' ? schema.items : undefined);
+  }
+  const named = schema.properties?.[String(key)];
+  return named ?? (typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined);
+}
+
+function constants(schema: KeySchema | undefined): unknown[] | undefined {
+  return schema?.const !== undefined ? [schema.const] : schema?.enum;
+}
+
+/** Every dotted key of a configuration, of all members of unions, in the order of the schema. */
+export function knownKeys(schema: KeySchema, path = ''): string[] {
+  const keys = alternatives(schema).flatMap((member) =>
+    Object.entries(member.properties ?? {}).flatMap(([key, inner]) => {
+      const full = dotted(path, key);
+      return [full, ...knownKeys(inner, full)];
+    }),
+  );
+  return [...new Set(keys)];
+}
+
+/** What is accepted, in words that follow "expected": `an integer of at least 1`, `"min" or "max"`. */
+export function inWords(schema: KeySchema): string {
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum !== undefined) return either(schema.enum.map((value) => JSON.stringify(value)));
+  const members = alternatives(schema);
+  if (members.length > 1) {
+    const key = discriminator(schema);
+    if (key === undefined) return either(members.map(inWords));
+    const names = members.flatMap((member) => constants(member.properties?.[key])!);
+    return `a map with ${key}: ${either(names.map((name) => JSON.stringify(name)))}`;
+  }
+  switch (schema.type) {
+    case 'integer':
+    case 'number':
+      return `${schema.type === 'integer' ? 'an integer' : 'a number'}${bounds(schema)}`;
+    case 'boolean':
+      return 'true or false';
+    case 'string':
+      return `${schema.minLength === undefined ? 'text' : `text of at least ${count(schema.minLength, 'character')}`}${
+        schema.pattern === undefined ? '' : ` that matches ${schema.pattern}`
+      }`;
+    case 'null':
+      return 'null';
+    case 'array':
+      return list(schema);
+    case 'object':
+      if (typeof schema.additionalProperties !== 'object') return 'a map';
+      return `a map in which each value is ${inWords(schema.additionalProperties)}`;
+    default:
+      return 'any value';
+  }
+}
+
+function bounds(schema: KeySchema): string {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
+  const parts: string[] = [];
+  const low = minimum !== undefined && minimum !== Number.MIN_SAFE_INTEGER;
+  const high = maximum !== undefined && maximum !== Number.MAX_SAFE_INTEGER;
+  if (low && high) parts.push(`from ${minimum} to ${maximum}`);
+  else if (low) parts.push(`of at least ${minimum}`);
+  if (exclusiveMinimum !== undefined) parts.push(`above ${exclusiveMinimum}`);
+  if (exclusiveMaximum !== undefined) parts.push(`below ${exclusiveMaximum}`);
+  if (high && !low) parts.push(`of at most ${maximum}`);
+  if (multipleOf !== undefined) parts.push(`divisible by ${multipleOf}`);
+  return parts.length === 0 ? '' : ` ${parts.join(' and ')}`;
+}
+
+function list(schema: KeySchema): string {
+  if (schema.prefixItems !== undefined) return `a list of ${schema.prefixItems.map(inWords).join(', ')}`;
+  const item = typeof schema.items === 'object' ? ` in which each item is ${inWords(schema.items)}` : '';
+  const { minItems, maxItems } = schema;
+  if (minItems !== undefined && minItems === maxItems) return `a list of ${count(minItems, 'item')}${item}`;
+  const size = [
+    minItems === undefined ? '' : ` of at least ${count(minItems, 'item')}`,
+    maxItems === undefined ? '' : ` of at most ${count(maxItems, 'item')}`,
+  ];
+  return `a list${size.filter(Boolean).join(' and')}${item}`;
+}
+
+function count(n: number, noun: string): string {
+  return `${n} ${noun}${n === 1 ? '' : 's'}`;
+}
+
+function either(choices: string[]): string {
+  if (choices.length < 2) return choices.join('');
+  return `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
+}
+
+export function dotted(path: string, key: PropertyKey): string {
+  return path === '' ? String(key) : `${path}.${String(key)}`;
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

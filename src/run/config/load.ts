@@ -1,0 +1,100 @@
+import type { z } from 'zod';
+import { InputError, type Where } from '../../errors.js';
+import { dotted, inWords, isRecord, type KeySchema, keySchema, knownKeys, membersFor, schemaAt } from './key-schema.js';
+import { nearest } from './nearest.js';
+import { readSources, type Source } from './sources.js';
+
+export interface LoadOptions {
+  /** Assignments `a.b=c` laid over the file, in order; the value is read as YAML. Default none. */
+  readonly set?: readonly string[];
+}
+
+/** All that is wrong with a configuration, one sentence a line. */
+export class ConfigError extends InputError {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly InputError[];
+
+  constructor(problems: readonly InputError[]) {
+    super(problems.map((problem) => problem.message).join('\n'));
+    this.problems = problems;
+  }
+}
+
+/**
+ * Reads a YAML configuration with all it `extends`, applies `--set` assignments, fills in defaults and validates.
+ * Objects of the schema must be strict (`z.strictObject`, `section`). Every problem names the file and line (or the
+ * `--set`) the offending value came from, and its dotted key.
+ */
+export function loadConfig<S extends z.ZodType>(schema: S, file: string, options: LoadOptions = {}): z.output<S> {
+  const keys = keySchema(schema);
+  return validate(schema, keys, readSources(file, options.set ?? [], keys));
+}
+
+/** Validates values that are at hand already, such as those of a run folder's `config.yaml`. */
+export function parseConfig<S extends z.ZodType>(
+  schema: S,
+  values: Record<string, unknown>,
+  file: string,
+): z.output<S> {
+  return validate(schema, keySchema(schema), { values, places: new Map([['', { file }]]) });
+}
+
+function validate<S extends z.ZodType>(schema: S, keys: KeySchema, source: Source): z.output<S> {
+  const result = schema.safeParse(source.values);
+  if (result.success) return result.data;
+  throw new ConfigError(result.error.issues.flatMap((issue) => problems(issue, keys, source)));
+}
+
+type Issue = z.core.$ZodIssue;
+
+function problems(issue: Issue, keys: KeySchema, source: Source): InputError[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((name) => unknownKey(issue.path, name, keys, source));
+  }
+  const where = whereIs(issue.path, source);
+  if (issue.code === 'custom') return [new InputError(issue.message, where)];
+  const schema = schemaAt(keys, issue.path, source.values);
+  if (schema === undefined) return [new InputError(issue.message, where)];
+  const value = valueAt(source.values, issue.path);
+  if (value === undefined) return [new InputError(`missing, expected ${inWords(schema)}`, where)];
+  const choices = (schema.enum ?? []).filter((choice) => typeof choice === 'string');
+  const near = typeof value === 'string' ? nearest(value, choices) : undefined;
+  const hint = near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
+  return [new InputError(`expected ${inWords(schema)}, found ${shown(value)}${hint}`, where)];
+}
+
+function unknownKey(path: readonly PropertyKey[], name: string, keys: KeySchema, source: Source): InputError {
+  const schema = schemaAt(keys, path, source.values);
+  const siblings = membersFor(schema ?? {}, valueAt(source.values, path)).flatMap((member) =>
+    Object.keys(member.properties ?? {}),
+  );
+  const near = nearest(name, siblings);
+  const prefix = path.map(String).join('.');
+  // A key of another member of the union here is no advice.
+  const elsewhere = knownKeys(keys).filter((key) => key.split('.').at(-1) === name && key !== dotted(prefix, name));
+  const guess = near !== undefined ? dotted(prefix, near) : elsewhere[0];
+  const advice = guess === undefined ? `the keys here are ${siblings.join(', ')}` : `did you mean ${guess}?`;
+  return new InputError(`unknown key; ${advice}`, whereIs([...path, name], source));
+}
+
+/** The place of the key, or where it is missing, of the nearest map around it. */
+function whereIs(path: readonly PropertyKey[], source: Source): Where {
+  const key = path.map(String).join('.');
+  for (let length = path.length; length >= 0; length--) {
+    const place = source.places.get(path.slice(0, length).map(String).join('.'));
+    if (place !== undefined) return { ...place, key };
+  }
+  return { key };
+}
+
+function valueAt(values: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (at, key) => (isRecord(at) || Array.isArray(at) ? (at as Record<PropertyKey, unknown>)[key] : undefined),
+    values,
+  );
+}
+
+function shown(value: unknown): string {
+  const json = JSON.stringify(value) ?? String(value);
+  return json.length <= 60 ? json : `${json.slice(0, 57)}...`;
+}

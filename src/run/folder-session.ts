@@ -1,0 +1,199 @@
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { InputError } from '../errors.js';
+import { type Checkpoint, latestCheckpoint, saveBest, saveCheckpoint, setAsideAfter } from './checkpoint.js';
+import { EarlyStopping, type EarlyStoppingState } from './early-stopping.js';
+import {
+  type ConfigValues,
+  checkpointFolder,
+  type OwnedRunFolder,
+  recordState,
+  requireCompatible,
+  requireSameConfig,
+} from './folder.js';
+import { type Interrupt, listenForInterrupt } from './interrupt.js';
+import { type LogRecord, MetricsLog } from './metrics-log.js';
+import { Progress, type ProgressFields } from './progress.js';
+import { SavePolicy } from './save-policy.js';
+import type { Resumable, Session, SessionOptions, SessionOutcome } from './session.js';
+import { EventWriter, numbersOf } from './tensorboard.js';
+import { toolVersion } from './versions.js';
+
+/** The session of a run that has a folder. */
+export class FolderSession implements Session {
+  private readonly folder: string;
+  private readonly options: SessionOptions;
+  private readonly run: OwnedRunFolder;
+  private readonly subject: Resumable;
+  private readonly metrics: MetricsLog;
+  private readonly timings: MetricsLog;
+  private readonly events: EventWriter | undefined;
+  private readonly bar: Progress;
+  private readonly stopping: EarlyStopping;
+  private readonly policy: SavePolicy;
+  private readonly interrupt: Interrupt;
+  private readonly started = performance.now();
+  private lastTurn = this.started;
+  /** What the session itself has to remember, as it was at the last safe point. */
+  private safePoint: SafePoint;
+  private savedStep: number | undefined;
+
+  constructor(run: OwnedRunFolder, options: SessionOptions, subject: Resumable) {
+    const { saving, earlyStopping, logging } = options.config;
+    this.folder = run.path;
+    this.options = options;
+    this.run = run;
+    this.subject = subject;
+
+    const warnings: string[] = [];
+    const saved = openCheckpoint(run, (warning) => warnings.push(warning));
+    this.safePoint = saved?.state.session ?? { step: 0, metrics: 0, timings: 0, stopping: undefined };
+    this.savedStep = saved?.step;
+    const { step, metrics, timings, stopping } = this.safePoint;
+    if (saved !== undefined) subject.restore({ tensors: saved.tensors, state: saved.state.subject });
+
+    this.metrics = new MetricsLog(join(run.path, 'metrics.jsonl'), metrics);
+    this.timings = new MetricsLog(join(run.path, 'timings.jsonl'), timings);
+    this.events = logging.tensorboard
+      ? new EventWriter(run.path, { resumedAt: options.resume ? step : undefined })
+      : undefined;
+    this.stopping = new EarlyStopping({ mode: options.mode ?? 'max', ...earlyStopping }, stopping);
+    this.policy = new SavePolicy(saving, step);
+    const { total, quiet, stream } = options;
+    this.bar = new Progress({ total, step, quiet, stream, intervalSeconds: logging.progressSeconds });
+    for (const warning of warnings) this.bar.note(`warning: ${warning}`);
+    this.interrupt = listenForInterrupt({
+      announce: (signal) => this.bar.note(`${signal}: saving after this step; once more to stop at once, unsaved`),
+    });
+  }
+
+  get step(): number {
+    return this.safePoint.step;
+  }
+
+  get stopRequested(): boolean {
+    return this.interrupt.signal !== undefined;
+  }
+
+  get shouldStop(): boolean {
+    return this.stopRequested || this.stopping.stop;
+  }
+
+  get bestSoFar(): EarlyStoppingState['best'] {
+    return this.stopping.best;
+  }
+
+  log(step: number, record: LogRecord): void {
+    this.metrics.append({ step, ...record });
+    const seconds = (performance.now() - this.started) / 1000;
+    this.timings.append({ step, time: new Date().toISOString(), seconds });
+    this.events?.scalars(step, numbersOf(record));
+  }
+
+  histogram(step: number, name: string, values: ArrayLike<number>): void {
+    this.events?.histogram(step, name, values);
+  }
+
+  progress(step: number, fields: ProgressFields | (() => ProgressFields) = {}): void {
+    this.bar.update(step, fields);
+  }
+
+  note(text: string): void {
+    this.bar.note(text);
+  }
+
+  best(step: number, score: number): boolean {
+    const isBest = this.stopping.update(step, score);
+    if (isBest) saveBest(checkpointFolder(this.folder), this.checkpoint({ ...this.safePoint, step }));
+    return isBest;
+  }
+
+  async maybeSave(step: number): Promise<void> {
+    this.safePoint = {
+      step,
+      metrics: this.metrics.length,
+      timings: this.timings.length,
+      stopping: this.stopping.state,
+    };
+    if (this.policy.due(step)) this.save();
+    if (performance.now() - this.lastTurn < TURN_INTERVAL) return;
+    await setImmediate();
+    this.lastTurn = performance.now();
+  }
+
+  /** The loop has ended in good order. What it did after the last safe point counts as not done. */
+  end(): SessionOutcome {
+    const { step } = this;
+    if (this.savedStep !== step) this.save();
+    const complete = !this.stopRequested || step === this.options.total;
+    const state = complete ? 'finished' : 'interrupted';
+    recordState(this.run, state);
+    const resumeCommand = this.options.resumeCommand ?? `tcts train --resume ${this.folder}`;
+    if (!complete) this.note(`stopped after step ${step}, everything is saved; to go on: ${resumeCommand}`);
+    this.close();
+    return { state, step, best: this.stopping.best, signal: this.interrupt.signal, resumeCommand };
+  }
+
+  /** The loop has failed. Nothing is saved, as the state is that of no safe point. */
+  abandon(): void {
+    this.close();
+  }
+
+  private save(): void {
+    this.metrics.sync();
+    this.timings.sync();
+    this.events?.sync();
+    const { keep } = this.options.config.saving;
+    saveCheckpoint(checkpointFolder(this.folder), this.checkpoint(this.safePoint), { keep });
+    this.savedStep = this.step;
+    this.policy.saved(this.step);
+  }
+
+  private checkpoint(session: SafePoint): Checkpoint {
+    const { tensors, state } = this.subject.capture();
+    const { config } = this.options;
+    const saved: SavedState = { version: toolVersion, config, session, subject: state };
+    return { step: session.step, tensors, state: saved };
+  }
+
+  private close(): void {
+    this.bar.clear();
+    this.interrupt.dispose();
+    this.metrics.close();
+    this.timings.close();
+    this.events?.close();
+  }
+}
+
+interface SafePoint {
+  readonly step: number;
+  /** Lengths of the logs in bytes. */
+  readonly metrics: number;
+  readonly timings: number;
+  readonly stopping: EarlyStoppingState | undefined;
+}
+
+interface SavedState {
+  readonly version: string;
+  readonly config: ConfigValues;
+  readonly session: SafePoint;
+  readonly subject: unknown;
+}
+
+/** The checkpoint to go on from; undefined if the run was stopped before it saved one. */
+function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string) => void) {
+  const folder = checkpointFolder(run.path);
+  const found = latestCheckpoint(folder, warn);
+  if (found === undefined) return undefined;
+  const state = found.state as SavedState;
+  if (typeof state?.version !== 'string' || typeof state.session?.step !== 'number') {
+    throw new InputError('it is not a checkpoint of a training run', { file: found.path });
+  }
+  requireCompatible(state.version, found.path);
+  requireSameConfig(state.config, run.config, found.path);
+  setAsideAfter(folder, found.step);
+  return { ...found, state };
+}
+
+/** Milliseconds between turns of the event loop, in which signals are seen. */
+const TURN_INTERVAL = 50;

@@ -1,0 +1,224 @@
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { InputError } from '../errors.js';
+import { fileError, readText, writeFileAtomic } from '../files.js';
+import { freeOnResume } from './config/common.js';
+import { differences, resolvedYaml } from './config/differences.js';
+import { parseSource } from './config/sources.js';
+import { acquireLock, type Lock, type LockOptions, lockHolder } from './lock.js';
+import { compatible, runtimeVersions, toolVersion } from './versions.js';
+
+/**
+ * - `running`: at work, or killed without notice if nobody holds the folder's lock
+ * - `interrupted`: stopped by a signal; everything is saved
+ * - `failed`: stopped by an error
+ */
+export type RunState = 'running' | 'finished' | 'interrupted' | 'failed';
+
+/** The content of `run.json`. */
+export interface RunInfo {
+  readonly name: string;
+  readonly seed: number;
+  /** Version of tcts. */
+  readonly version: string;
+  readonly node: string;
+  readonly onnxruntime: string;
+  /** ISO 8601. */
+  readonly created: string;
+  readonly state: RunState;
+  /** The command line that started or last resumed the run. */
+  readonly command: readonly string[];
+}
+
+/** A configuration as plain values. */
+export type ConfigValues = Readonly<Record<string, unknown>>;
+
+/** A run folder: `config.yaml`, `run.json`, `metrics.jsonl`, event files, `checkpoints/`. */
+export interface RunFolder {
+  readonly path: string;
+  readonly info: RunInfo;
+  /** The resolved configuration, as saved. */
+  readonly config: ConfigValues;
+}
+
+/** A run folder that this process alone may write to. */
+export interface OwnedRunFolder extends RunFolder {
+  readonly lock: Lock;
+}
+
+export interface CreateOptions {
+  readonly config: ConfigValues;
+  readonly seed: number;
+  /** Default the command line of this process. */
+  readonly command?: readonly string[];
+}
+
+/** Makes a run folder and locks it. A folder that holds a run, or anything else, is refused. */
+export function createRun(path: string, options: CreateOptions): OwnedRunFolder {
+  if (isRun(path)) throw new InputError('a run is there already: resume it, or choose another name', { file: path });
+  const lock = lockFolder(path);
+  try {
+    // Again, now that nobody else can be making it.
+    if (isRun(path)) throw new InputError('a run was made there just now: choose another name', { file: path });
+    const foreign = readdirSync(path).filter((name) => !OWN_NAMES.has(name) && !TEMPORARY.test(name));
+    if (foreign.length > 0) {
+      throw new InputError(`the folder is not empty (it holds ${foreign[0]}): choose another name`, { file: path });
+    }
+    removeTemporaryFiles(path);
+    rmSync(checkpointFolder(path), { recursive: true, force: true });
+    mkdirSync(checkpointFolder(path));
+    writeFileAtomic(join(path, 'config.yaml'), resolvedYaml(options.config));
+    const info: RunInfo = {
+      name: basename(resolve(path)),
+      seed: options.seed,
+      version: toolVersion,
+      ...runtimeVersions(),
+      created: new Date().toISOString(),
+      state: 'running',
+      command: options.command ?? process.argv,
+    };
+    // Last: its presence is what makes the folder a run.
+    writeInfo(path, info);
+    return { path, info, config: readConfig(path), lock };
+  } catch (error) {
+    lock.release();
+    throw fileError(error, 'write', path);
+  }
+}
+
+/** A run folder for reading, whoever is writing to it. */
+export function openRun(path: string): RunFolder {
+  if (!isRun(path)) throw new InputError('not a run folder: it has no run.json', { file: path });
+  return { path, info: readInfo(path), config: readConfig(path) };
+}
+
+export interface ResumeOptions extends LockOptions {
+  /** The configuration the run should go on with. Default the saved one. */
+  readonly config?: ConfigValues;
+  /** Default the command line of this process. */
+  readonly command?: readonly string[];
+}
+
+/** Locks a run folder to go on with it. Another configuration, or another version of the tool, is refused. */
+export function resumeRun(path: string, options: ResumeOptions = {}): OwnedRunFolder {
+  if (!isRun(path)) throw new InputError('there is no run to resume: the folder has no run.json', { file: path });
+  const lock = lockFolder(path, options);
+  try {
+    const { info, config: saved } = openRun(path);
+    requireCompatible(info.version, join(path, 'run.json'));
+    const config = options.config ?? saved;
+    requireSameConfig(saved, config, join(path, 'config.yaml'));
+    if (differences(saved, plainValues(config)).length > 0) {
+      writeFileAtomic(join(path, 'config.yaml'), resolvedYaml(config));
+    }
+    const resumed: RunInfo = { ...info, state: 'running', command: options.command ?? process.argv };
+    writeInfo(path, resumed);
+    removeTemporaryFiles(path);
+    makeFolder(checkpointFolder(path));
+    removeTemporaryFiles(checkpointFolder(path));
+    return { path, info: resumed, config: readConfig(path), lock };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** Whether the folder holds a run. */
+export function isRun(path: string): boolean {
+  return existsSync(join(path, 'run.json'));
+}
+
+/** Whether a process is at work on the run, as far as can be known. */
+export function isRunning(path: string): boolean {
+  return lockHolder(lockPath(path)) !== undefined;
+}
+
+export function recordState(run: OwnedRunFolder, state: RunState): void {
+  writeInfo(run.path, { ...run.info, state });
+}
+
+export function checkpointFolder(path: string): string {
+  return join(path, 'checkpoints');
+}
+
+/** Refuses, by name, keys in which the configurations differ, but for those that cannot change the results. */
+export function requireSameConfig(saved: ConfigValues, now: ConfigValues, file: string): void {
+  const changed = differences(saved, plainValues(now)).filter(
+    ({ key }) => !freeOnResume.some((free) => key === free || key.startsWith(`${free}.`)),
+  );
+  if (changed.length === 0) return;
+  const list = changed.map(({ key, a, b }) => `${key} was ${shown(a)} and is now ${shown(b)}`).join('; ');
+  throw new InputError(`the run cannot be resumed with another configuration: ${list}`, { file });
+}
+
+/** Refuses what a version of the tool with another major or minor number has saved. */
+export function requireCompatible(version: string, file: string): void {
+  if (compatible(version, toolVersion)) return;
+  throw new InputError(`it was written by tcts ${version}, which tcts ${toolVersion} cannot resume`, { file });
+}
+
+function lockFolder(path: string, options?: LockOptions): Lock {
+  try {
+    makeFolder(resolve(path));
+  } catch (error) {
+    throw fileError(error, 'write', path);
+  }
+  return acquireLock(lockPath(path), options);
+}
+
+/** Not `mkdirSync` with `recursive`: Node 20 never returns from that where a file system such as /proc refuses. */
+function makeFolder(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(path) !== path) makeFolder(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error;
+  }
+}
+
+function lockPath(path: string): string {
+  return join(path, 'run.lock');
+}
+
+function readConfig(path: string): ConfigValues {
+  const file = join(path, 'config.yaml');
+  return parseSource(readText(file), file).values;
+}
+
+function readInfo(path: string): RunInfo {
+  const file = join(path, 'run.json');
+  try {
+    const info = JSON.parse(readText(file)) as RunInfo;
+    if (typeof info.version === 'string' && typeof info.state === 'string') return info;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new InputError('expected the description of a run in JSON, with its version and state', { file });
+}
+
+function writeInfo(path: string, info: RunInfo): void {
+  writeFileAtomic(join(path, 'run.json'), `${JSON.stringify(info, null, 2)}\n`);
+}
+
+/** What a killed process was writing; call it under the lock. */
+function removeTemporaryFiles(folder: string): void {
+  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+    if (TEMPORARY.test(name)) rmSync(join(folder, name), { force: true });
+  }
+}
+
+/** As they will be when read again: keys whose value is undefined are not written. */
+function plainValues(config: ConfigValues): ConfigValues {
+  return parseSource(resolvedYaml(config), '').values;
+}
+
+function shown(value: unknown): string {
+  return value === undefined ? 'absent' : JSON.stringify(value);
+}
+
+const OWN_NAMES = new Set(['run.lock', 'run.lock.takeover', 'config.yaml', 'checkpoints']);
+
+/** The names of temporary files of `writeFileAtomic` and of the lock. */
+const TEMPORARY = /^\.[0-9a-f]{16}\.tmp$/;

@@ -1,0 +1,27 @@
+export * from './checkpoint.js';
+export { commonKeys, freeOnResume, runPath, section } from './config/common.js';
+export * from './config/differences.js';
+export * from './config/load.js';
+export { jsonSchema, referenceYaml } from './config/reference.js';
+export * from './early-stopping.js';
+export {
+  type ConfigValues,
+  checkpointFolder,
+  createRun,
+  isRun,
+  isRunning,
+  openRun,
+  type RunFolder,
+  type RunInfo,
+  type RunState,
+  resumeRun,
+} from './folder.js';
+export * from './interrupt.js';
+export { acquireLock, type Lock, type LockHolder, lockHolder } from './lock.js';
+export * from './metrics-log.js';
+export * from './progress.js';
+export * from './save-policy.js';
+export * from './session.js';
+export { EventWriter } from './tensorboard.js';
+export { type TransientSession, transientSession } from './transient-session.js';
+export { toolVersion } from './versions.js';

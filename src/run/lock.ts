@@ -1,0 +1,196 @@
+import { randomBytes } from 'node:crypto';
+import { linkSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import { InputError } from '../errors.js';
+import { fileError } from '../files.js';
+
+/** Who holds a lock: a process, described so that another one that got its number later is not taken for it. */
+export interface LockHolder {
+  readonly pid: number;
+  readonly host: string;
+  /** Start of the process in clock ticks since boot; null where the system does not tell. */
+  readonly started: string | null;
+  /** Identity of this boot of the machine; null where the system does not tell. */
+  readonly boot: string | null;
+  /** The space in which `pid` has its meaning (containers have their own); null where the system does not tell. */
+  readonly space: string | null;
+  /** Tells two locks of one process apart. */
+  readonly token: string;
+}
+
+export interface Lock {
+  readonly path: string;
+  release(): void;
+}
+
+export interface LockOptions {
+  /** Take the lock even from a process on another host: for a caller who knows that it is dead. Default false. */
+  readonly takeOver?: boolean;
+}
+
+/**
+ * Takes the lock that the file at `path` stands for, or refuses with the process that has it. The lock of a process
+ * that is known to be dead is taken over. It is released at the latest when this process exits.
+ */
+export function acquireLock(path: string, options: LockOptions = {}): Lock {
+  const holder: LockHolder = { ...thisProcess(), token: randomBytes(8).toString('hex') };
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    if (createLock(path, holder)) return heldLock(path, holder);
+    const found = readLock(path);
+    if (found === 'gone') continue;
+    if (!mayTakeOver(found, path, options)) throw heldBy(found, path);
+    if (replaceDeadLock(path, found, holder)) return heldLock(path, holder);
+  }
+  throw new InputError('the lock keeps changing hands; try again', { file: path });
+}
+
+/** The living process that holds the lock, as far as can be known. */
+export function lockHolder(path: string): LockHolder | undefined {
+  const found = readLock(path);
+  return typeof found === 'string' || isDead(found) ? undefined : found;
+}
+
+/**
+ * Between judging a lock dead and replacing it, another process may have done both. Hence only the holder of a second
+ * lock may replace the first, after a second look; should it die at this, its lock is dead too and treated likewise.
+ */
+function replaceDeadLock(path: string, dead: LockHolder | 'unreadable', holder: LockHolder): boolean {
+  const guard = acquireLock(`${path}.takeover`);
+  try {
+    const found = readLock(path);
+    const same = typeof found === 'string' || typeof dead === 'string' ? found === dead : found.token === dead.token;
+    if (!same) return false;
+    renameSync(writeFresh(path, holder), path);
+    return true;
+  } finally {
+    guard.release();
+  }
+}
+
+/** False if the lock is there already. It appears with its content, as the new name of a file that is complete. */
+function createLock(path: string, holder: LockHolder): boolean {
+  const fresh = writeFresh(path, holder);
+  try {
+    linkSync(fresh, path);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return false;
+    if (code !== undefined && NO_LINKS.has(code)) return createWithoutLink(path, holder);
+    throw fileError(error, 'write', path);
+  } finally {
+    unlinkSync(fresh);
+  }
+}
+
+/** Some file systems (FAT, some network ones) have no second names: there, the lock is empty for a moment. */
+function createWithoutLink(path: string, holder: LockHolder): boolean {
+  try {
+    writeFileSync(path, content(holder), { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw fileError(error, 'write', path);
+  }
+}
+
+function writeFresh(path: string, holder: LockHolder): string {
+  const fresh = join(dirname(path), `.${holder.token}.tmp`);
+  try {
+    writeFileSync(fresh, content(holder));
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw fileError(error, 'write', path);
+  }
+  return fresh;
+}
+
+function content(holder: LockHolder): string {
+  return `${JSON.stringify(holder)}\n`;
+}
+
+function heldLock(path: string, holder: LockHolder): Lock {
+  const release = () => {
+    process.off('exit', release);
+    const found = readLock(path);
+    if (typeof found !== 'string' && found.token === holder.token) unlinkSync(path);
+  };
+  process.on('exit', release);
+  return { path, release };
+}
+
+function readLock(path: string): LockHolder | 'gone' | 'unreadable' {
+  try {
+    const holder = JSON.parse(readFileSync(path, 'utf8')) as LockHolder;
+    return Number.isInteger(holder?.pid) && typeof holder.host === 'string' ? holder : 'unreadable';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'gone' : 'unreadable';
+  }
+}
+
+function mayTakeOver(found: LockHolder | 'unreadable', path: string, options: LockOptions): boolean {
+  // Made without a link: its process was stopped before it could write to it, unless it is doing so right now.
+  if (found === 'unreadable') return Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) > WRITING;
+  return isDead(found) || (options.takeOver === true && found.host !== hostname());
+}
+
+function isDead(holder: LockHolder): boolean {
+  const here = thisProcess();
+  if (holder.host !== here.host) return false;
+  if (holder.boot !== here.boot) return true;
+  if (holder.space !== here.space) return false;
+  return !isAlive(holder.pid) || (holder.started !== null && holder.started !== startOf(holder.pid));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function heldBy(found: LockHolder | 'unreadable', path: string): InputError {
+  if (found === 'unreadable') return new InputError('the folder is being locked by another process', { file: path });
+  const elsewhere = found.host === hostname() ? '' : ' (if that process is gone for good, delete this file)';
+  return new InputError(`process ${found.pid} on host ${found.host} is using this folder${elsewhere}`, { file: path });
+}
+
+function thisProcess(): Omit<LockHolder, 'token'> {
+  return {
+    pid: process.pid,
+    host: hostname(),
+    started: startOf(process.pid),
+    boot: whereKnown(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()),
+    space: whereKnown(() => readlinkSync('/proc/self/ns/pid')),
+  };
+}
+
+/**
+ * Field 22 of /proc/PID/stat, where the second field is a name in parentheses that may itself hold spaces and
+ * parentheses. A process that has ended but is still listed (state Z) has no start any more.
+ */
+function startOf(pid: number): string | null {
+  const stat = whereKnown(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields === undefined || fields[0] === 'Z' ? null : fields[19];
+}
+
+/** Only Linux has these files; elsewhere the process number alone has to do. */
+function whereKnown(read: () => string): string | null {
+  try {
+    return read();
+  } catch {
+    return null;
+  }
+}
+
+const ATTEMPTS = 10;
+
+/** What file systems without hard links answer. */
+const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+
+/** Milliseconds after which a lock file without content is not one that is just being written. */
+const WRITING = 5000;

@@ -1,0 +1,128 @@
+import type { z } from 'zod';
+import type { Snapshot } from './checkpoint.js';
+import type { commonKeys } from './config/common.js';
+import type { EarlyStoppingState } from './early-stopping.js';
+import { type ConfigValues, createRun, type OwnedRunFolder, recordState, resumeRun } from './folder.js';
+import { FolderSession } from './folder-session.js';
+import type { LogRecord } from './metrics-log.js';
+import type { ProgressFields, ProgressStream } from './progress.js';
+
+/** What is trained: anything whose whole state can be taken out and put back. */
+export interface Resumable {
+  /** The state, without changing it: parameters, optimiser, generators of random numbers, position in the data. */
+  capture(): Snapshot;
+  /** Puts back what `capture` gave; everything after it must go as it would have gone then. */
+  restore(snapshot: Snapshot): void;
+}
+
+/** A run at work, as its loop sees it. Steps count from 1. */
+export interface Session {
+  /** Number of the last step that is done, in the run that is resumed if there was one; 0 at the beginning. */
+  readonly step: number;
+  /** A signal asks to stop. */
+  readonly stopRequested: boolean;
+  /** The loop should end: a signal asks for it, or early stopping does. */
+  readonly shouldStop: boolean;
+  /** The best score so far, and its step. */
+  readonly bestSoFar: EarlyStoppingState['best'];
+  /** A line of `metrics.jsonl`; its numbers go to TensorBoard as well. Nothing in it may depend on the clock. */
+  log(step: number, record: LogRecord): void;
+  /** The distribution of some values, for TensorBoard. */
+  histogram(step: number, name: string, values: ArrayLike<number>): void;
+  /** Costs nothing unless something is due to be shown; pass a function where making the fields costs something. */
+  progress(step: number, fields?: ProgressFields | (() => ProgressFields)): void;
+  /** A line for the user, besides the progress. */
+  note(text: string): void;
+  /** Takes in a score on the main task; true if it is the best so far, which is then saved as `best`. */
+  best(step: number, score: number): boolean;
+  /** The safe point that ends a step: saves if it is time to, and lets signals come in. Call it after every step. */
+  maybeSave(step: number): Promise<void>;
+}
+
+/** The keys of the configuration that a session itself obeys. */
+export type SessionConfig = {
+  [Key in 'seed' | 'saving' | 'earlyStopping' | 'logging']: z.output<(typeof commonKeys)[Key]>;
+};
+
+export interface SessionOptions {
+  /** The run folder. */
+  readonly folder: string;
+  /** The resolved configuration. */
+  readonly config: SessionConfig & ConfigValues;
+  /** Go on with the run in the folder instead of making one. Default false. */
+  readonly resume?: boolean;
+  /** Steps of the whole run, if known. */
+  readonly total?: number;
+  /** Whether a lower or a higher score given to `best` is better. Default `max`. */
+  readonly mode?: 'min' | 'max';
+  /** Show no progress. Default false. */
+  readonly quiet?: boolean;
+  /** Where progress goes. Default standard error. */
+  readonly stream?: ProgressStream;
+  /** The command line to record. Default that of this process. */
+  readonly command?: readonly string[];
+  /** The command that resumes this run, for the message at an interruption. Default `tcts train --resume FOLDER`. */
+  readonly resumeCommand?: string;
+  /** Resume even if a process on another host holds the lock: for a caller who knows it is dead. Default false. */
+  readonly takeOver?: boolean;
+}
+
+export interface SessionOutcome {
+  readonly state: 'finished' | 'interrupted';
+  /** Steps done. */
+  readonly step: number;
+  /** The best score and its step, if any was given. */
+  readonly best: EarlyStoppingState['best'];
+  /** The signal that interrupted the run. */
+  readonly signal: NodeJS.Signals | undefined;
+  readonly resumeCommand: string;
+}
+
+/**
+ * Runs `loop` as a run with a folder: made or resumed, locked, logged, saved at safe points and at the end.
+ *
+ * ```ts
+ * await runSession({ folder, config, resume, total }, trainee, async (session) => {
+ *   for (let step = session.step + 1; step <= total && !session.shouldStop; step++) {
+ *     const loss = train();
+ *     session.log(step, { loss });
+ *     session.progress(step, { loss });
+ *     if (step % 100 === 0) session.best(step, validate());
+ *     await session.maybeSave(step);
+ *   }
+ * });
+ * ```
+ *
+ * `maybeSave` is the safe point that ends a step. A run that is killed goes on from the last checkpoint, and whatever
+ * it logged since is logged again, so that `metrics.jsonl` is that of a run that was never stopped. What the loop does
+ * after its last safe point must therefore leave the trainee as it is.
+ */
+export async function runSession(
+  options: SessionOptions,
+  subject: Resumable,
+  loop: (session: Session) => Promise<void>,
+): Promise<SessionOutcome> {
+  const { folder, config, resume = false } = options;
+  const run = resume ? resumeRun(folder, options) : createRun(folder, { ...options, seed: config.seed });
+  let session: FolderSession | undefined;
+  try {
+    session = new FolderSession(run, options, subject);
+    await loop(session);
+    return session.end();
+  } catch (error) {
+    session?.abandon();
+    recordFailure(run);
+    throw error;
+  } finally {
+    run.lock.release();
+  }
+}
+
+/** A disk that is full may refuse this too; the failure itself is what the user has to hear of. */
+function recordFailure(run: OwnedRunFolder): void {
+  try {
+    recordState(run, 'failed');
+  } catch {
+    // See above.
+  }
+}

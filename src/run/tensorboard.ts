@@ -1,0 +1,134 @@
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { fileError } from '../files.js';
+import { ProtoWriter } from '../protobuf.js';
+import { maskedCrc32c } from './crc32c.js';
+
+export interface EventWriterOptions {
+  /** The step the run is resumed at: TensorBoard then forgets what earlier files say of later steps. Default none. */
+  readonly resumedAt?: number;
+  /** Seconds since 1970. Default the clock. */
+  readonly now?: () => number;
+}
+
+/**
+ * A TensorBoard event file in a run folder: TFRecords of `tensorflow.Event` messages
+ * (tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto).
+ */
+export class EventWriter {
+  readonly path: string;
+  private readonly file: number;
+  private readonly now: () => number;
+
+  constructor(folder: string, { resumedAt, now = () => Date.now() / 1000 }: EventWriterOptions = {}) {
+    this.now = now;
+    const started = String(Math.floor(now())).padStart(10, '0');
+    this.path = join(folder, `events.out.tfevents.${started}.${hostname()}.${process.pid}.0`);
+    try {
+      this.file = openSync(this.path, 'a');
+    } catch (error) {
+      throw fileError(error, 'write', this.path);
+    }
+    this.write((event) => event.string(FILE_VERSION, 'brain.Event:2'));
+    if (resumedAt !== undefined) {
+      this.write((event) => event.varint(STEP, resumedAt + 1).message(SESSION_LOG, (log) => log.varint(1, START)));
+    }
+  }
+
+  scalars(step: number, values: Readonly<Record<string, number>>): void {
+    this.write((event) =>
+      event.varint(STEP, step).message(SUMMARY, (summary) => {
+        for (const [tag, value] of Object.entries(values)) {
+          summary.message(1, (entry) => entry.string(1, tag).float(2, value));
+        }
+      }),
+    );
+  }
+
+  /** The distribution of the finite ones of `values`, in 30 bins of equal width; nothing where there are none. */
+  histogram(step: number, tag: string, values: ArrayLike<number>): void {
+    const finite = Array.from(values).filter(Number.isFinite);
+    if (finite.length === 0) return;
+    const histogram = histogramProto(finite);
+    this.write((event) =>
+      event.varint(STEP, step).message(SUMMARY, (summary) => {
+        summary.message(1, (entry) => entry.string(1, tag).message(5, histogram));
+      }),
+    );
+  }
+
+  sync(): void {
+    fsyncSync(this.file);
+  }
+
+  close(): void {
+    closeSync(this.file);
+  }
+
+  private write(fill: (event: ProtoWriter) => void): void {
+    const event = new ProtoWriter().double(WALL_TIME, this.now());
+    fill(event);
+    try {
+      writeSync(this.file, tfRecord(event.finish()));
+    } catch (error) {
+      throw fileError(error, 'write', this.path);
+    }
+  }
+}
+
+/** Every number of a record under its name, nested ones under `outer/inner`. */
+export function numbersOf(record: object, prefix = ''): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (const [key, value] of Object.entries(record)) {
+    if (typeof value === 'number') found[prefix + key] = value;
+    else if (typeof value === 'object' && value !== null) Object.assign(found, numbersOf(value, `${prefix}${key}/`));
+  }
+  return found;
+}
+
+/** u64 length, masked CRC of it, the data, masked CRC of them (tensorflow/core/lib/io/record_writer.h). */
+export function tfRecord(data: Uint8Array): Uint8Array {
+  const record = new Uint8Array(8 + 4 + data.length + 4);
+  const view = new DataView(record.buffer);
+  view.setBigUint64(0, BigInt(data.length), true);
+  view.setUint32(8, maskedCrc32c(record.subarray(0, 8)), true);
+  record.set(data, 12);
+  view.setUint32(12 + data.length, maskedCrc32c(data), true);
+  return record;
+}
+
+function histogramProto(values: readonly number[]): ProtoWriter {
+  let [min, max, sum, squares] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, 0];
+  for (const value of values) {
+    min = Math.min(min, value);
+    max = Math.max(max, value);
+    sum += value;
+    squares += value * value;
+  }
+  const bins = max > min ? BINS : 1;
+  const limits = Array.from({ length: bins }, (_, i) => (i === bins - 1 ? max : min + ((i + 1) * (max - min)) / bins));
+  const counts = new Array<number>(bins).fill(0);
+  for (const value of values) {
+    const bin = max > min ? Math.floor(((value - min) / (max - min)) * bins) : 0;
+    counts[Math.min(bin, bins - 1)]++;
+  }
+  return new ProtoWriter()
+    .double(1, min)
+    .double(2, max)
+    .double(3, values.length)
+    .double(4, sum)
+    .double(5, squares)
+    .packedDouble(6, limits)
+    .packedDouble(7, counts);
+}
+
+const BINS = 30;
+
+// Field numbers of tensorflow.Event, and of SessionLog.status.
+const WALL_TIME = 1;
+const STEP = 2;
+const FILE_VERSION = 3;
+const SUMMARY = 5;
+const SESSION_LOG = 7;
+const START = 1;
