@@ -150,8 +150,17 @@ function fromFairseq(flags: Flags, folder: string) {
       key: '--fairseq',
     });
   }
-  const { source, target } = { source: request(flags, 'source'), target: request(flags, 'target') };
-  return { summary: importFairseq({ folder, source, target, out: flags.out }), reused: false };
+  if (flags.bpe !== undefined || flags.bpeThreshold !== undefined) {
+    throw new InputError('nothing is learned from binarised data: leave out --bpe and --bpe-threshold', {
+      key: '--fairseq',
+    });
+  }
+  const source = request(flags, 'source');
+  const target = request(flags, 'target');
+  return {
+    summary: importFairseq({ folder, source, target, out: flags.out, overwrite: flags.overwrite }),
+    reused: false,
+  };
 }
 
 function preparation(flags: Flags): PrepareOptions {

@@ -93,6 +93,7 @@ describe('tcts prepare translate', () => {
     [['--max-length', '0'], '--max-length: expected a whole number of at least 1'],
     [['--vocab', 'a', 'b', 'c'], '--vocab: expected one file or two, found 3'],
     [['--fairseq', 'x'], 'leave out --train'],
+    [['--like', 'absent'], 'text.json: cannot read it: no such file'],
   ])('refuses %s', async (flags, message) => {
     const out = join(root, 'refused');
     await expect(toy(...flags, '--out', out)).rejects.toThrow(message);

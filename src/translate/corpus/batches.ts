@@ -1,0 +1,171 @@
+import { InputError } from '../../errors.js';
+import { Random } from '../../random.js';
+import { special } from '../text/vocabulary.js';
+import type { PairedSequences } from './corpus.js';
+
+export interface BatchOptions {
+  /** Bound on the padded target tokens of a batch: sentences × longest target, ends of sentences counted. */
+  readonly maxTokens: number;
+  /** Most sentences in a batch. Default no limit. */
+  readonly maxSentences?: number;
+  readonly seed: number | string;
+  /** Go through the batches in random order, another one every epoch. Default true. */
+  readonly shuffle?: boolean;
+}
+
+/** Sentence pairs of similar length, padded at the right, time-major. */
+export interface Batch {
+  /** [S, B], with the end of the sentence. */
+  readonly source: Int32Array;
+  /** [T, B], with the end of the sentence. */
+  readonly target: Int32Array;
+  /** [B], the end counted. */
+  readonly sourceLengths: Int32Array;
+  readonly targetLengths: Int32Array;
+  /** [B], places of the pairs in the corpus. */
+  readonly indices: Int32Array;
+  readonly size: number;
+  readonly sourceLength: number;
+  readonly targetLength: number;
+  readonly epoch: number;
+}
+
+/** Where in the data a run stands; with the same corpus and options, the rest follows from it. */
+export interface BatchState {
+  readonly epoch: number;
+  /** Batches of this epoch already handed out. */
+  readonly position: number;
+}
+
+/**
+ * An endless sequence of batches, epoch after epoch. An epoch's order is a function of the seed and its number:
+ * pairs are shuffled, sorted by length (pairs of equal length stay in random order), cut into batches, and the batches
+ * are shuffled. Every pair occurs exactly once an epoch.
+ */
+export class Batches {
+  private readonly random: Random;
+  private plan: Plan;
+  private epoch = 0;
+  private position = 0;
+
+  constructor(
+    private readonly pairs: PairedSequences,
+    private readonly options: BatchOptions,
+    state?: BatchState,
+  ) {
+    checkOptions(pairs, options);
+    this.random = new Random(options.seed);
+    this.epoch = state?.epoch ?? 0;
+    this.plan = this.planEpoch(this.epoch);
+    this.position = state?.position ?? 0;
+    if (this.position > this.count) {
+      throw new InputError(`the saved position ${this.position} is beyond the epoch's ${this.count} batches`);
+    }
+  }
+
+  /** Batches of the current epoch. */
+  get count(): number {
+    return this.plan.starts.length - 1;
+  }
+
+  state(): BatchState {
+    return { epoch: this.epoch, position: this.position };
+  }
+
+  next(): Batch {
+    if (this.position === this.count) {
+      this.epoch++;
+      this.position = 0;
+      if (this.options.shuffle ?? true) this.plan = this.planEpoch(this.epoch);
+    }
+    return this.batch(this.position++);
+  }
+
+  /** The batches that are left of the current epoch. */
+  *rest(): Generator<Batch> {
+    for (let left = this.count - this.position; left > 0; left--) yield this.next();
+  }
+
+  private batch(place: number): Batch {
+    const { order, starts, sequence } = this.plan;
+    const b = sequence[place];
+    const indices = order.slice(starts[b], starts[b + 1]);
+    return { ...collate(this.pairs, indices), epoch: this.epoch };
+  }
+
+  private planEpoch(epoch: number): Plan {
+    const { shuffle = true } = this.options;
+    const random = shuffle ? this.random.fork(`epoch ${epoch}`) : undefined;
+    return plan(this.pairs, this.options, random);
+  }
+}
+
+/** Pads chosen pairs into one batch. */
+export function collate(pairs: PairedSequences, indices: Int32Array): Omit<Batch, 'epoch'> {
+  const size = indices.length;
+  const sourceLengths = Int32Array.from(indices, (i) => pairs.source.lengths[i]);
+  const targetLengths = Int32Array.from(indices, (i) => pairs.target.lengths[i]);
+  const sourceLength = sourceLengths.reduce((a, b) => Math.max(a, b), 0);
+  const targetLength = targetLengths.reduce((a, b) => Math.max(a, b), 0);
+  const source = new Int32Array(sourceLength * size).fill(special.pad); // [S, B]
+  const target = new Int32Array(targetLength * size).fill(special.pad); // [T, B]
+  indices.forEach((pair, b) => {
+    const sourceIds = pairs.source.read(pair);
+    for (let t = 0; t < sourceIds.length; t++) source[t * size + b] = sourceIds[t];
+    const targetIds = pairs.target.read(pair);
+    for (let t = 0; t < targetIds.length; t++) target[t * size + b] = targetIds[t];
+  });
+  return { source, target, sourceLengths, targetLengths, indices, size, sourceLength, targetLength };
+}
+
+interface Plan {
+  /** Pairs, batch after batch. */
+  readonly order: Int32Array;
+  /** Batch b holds order[starts[b]] … order[starts[b + 1] − 1]. */
+  readonly starts: Int32Array;
+  /** Order in which the batches are handed out. */
+  readonly sequence: Int32Array;
+}
+
+function plan(pairs: PairedSequences, { maxTokens, maxSentences }: BatchOptions, random?: Random): Plan {
+  let order = Int32Array.from({ length: pairs.count }, (_, i) => i);
+  random?.shuffle(order);
+  order = sortBy(sortBy(order, pairs.source.lengths), pairs.target.lengths);
+  const starts = [0];
+  for (let i = 0; i < order.length; i++) {
+    const first = starts[starts.length - 1];
+    // Sorted by target length, so that the newest pair is the longest.
+    const padded = (i - first + 1) * pairs.target.lengths[order[i]];
+    if (padded > maxTokens || i - first === maxSentences) starts.push(i);
+  }
+  if (order.length > 0) starts.push(order.length);
+  const sequence = Int32Array.from({ length: starts.length - 1 }, (_, b) => b);
+  random?.shuffle(sequence);
+  return { order, starts: Int32Array.from(starts), sequence };
+}
+
+/** Stable counting sort by a small whole number. */
+function sortBy(order: Int32Array, key: Int32Array): Int32Array<ArrayBuffer> {
+  const most = key.reduce((a, b) => Math.max(a, b), 0);
+  const next = new Int32Array(most + 2);
+  for (const i of order) next[key[i] + 1]++;
+  for (let k = 0; k <= most; k++) next[k + 1] += next[k];
+  const sorted = new Int32Array(order.length);
+  for (const i of order) sorted[next[key[i]]++] = i;
+  return sorted;
+}
+
+function checkOptions(pairs: PairedSequences, { maxTokens, maxSentences }: BatchOptions): void {
+  for (const [key, value] of Object.entries({ maxTokens, maxSentences })) {
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1)) {
+      throw new InputError(`expected a whole number of at least 1, found ${value}`, { key });
+    }
+  }
+  if (pairs.count === 0) throw new InputError('the split has no pairs');
+  const tooLong = pairs.target.lengths.findIndex((length) => length > maxTokens);
+  if (tooLong >= 0) {
+    const length = pairs.target.lengths[tooLong];
+    const sentence = `pair ${tooLong} has ${length} target tokens, more than a batch may hold (${maxTokens})`;
+    throw new InputError(`${sentence}; raise it or filter the corpus with --max-tokens`, { key: 'maxTokens' });
+  }
+}

@@ -1,0 +1,162 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { InputError } from '../../errors.js';
+import { readText, writeFileAtomic } from '../../files.js';
+import { type Languages, loadLanguages } from '../text/languages.js';
+import { SequenceFile } from './sequence-file.js';
+
+const count = z.number().int().min(0);
+
+const sideSchema = z.strictObject({
+  /** Tokens, the ends of sentences not counted. */
+  tokens: count,
+  /** Tokens that are not in the vocabulary. */
+  unknown: count,
+  /** Tokens of the longest sentence, its end counted. */
+  longest: count,
+});
+
+const splitSchema = z.strictObject({
+  /** Lines of the text files. */
+  lines: count,
+  /** Pairs in the corpus. */
+  pairs: count,
+  /** Pairs left out, by reason (training only). */
+  filtered: z.strictObject({ empty: count, length: count, ratio: count, tokens: count }),
+  /** Pairs with an empty side that were kept (validation and test keep every line). */
+  emptyKept: count,
+  source: sideSchema,
+  target: sideSchema,
+});
+
+const corpusSchema = z.strictObject({
+  format: z.literal('tcts translation corpus'),
+  version: z.literal(1),
+  source: z.string().min(1),
+  target: z.string().min(1),
+  /** Entries of the vocabularies, special tokens included. */
+  vocabulary: z.strictObject({ source: count, target: count, shared: z.boolean() }),
+  splits: z.record(z.string(), splitSchema),
+});
+
+/** What `corpus.json` says about a prepared corpus. */
+export type CorpusSummary = z.infer<typeof corpusSchema>;
+export type SplitSummary = z.infer<typeof splitSchema>;
+export type SideSummary = z.infer<typeof sideSchema>;
+
+/** Sentence pairs of one split. */
+export interface PairedSequences {
+  readonly count: number;
+  readonly source: SequenceFile;
+  readonly target: SequenceFile;
+  close(): void;
+}
+
+export interface Corpus {
+  readonly folder: string;
+  readonly summary: CorpusSummary;
+  readonly languages: Languages;
+  /** Mean lengths of the training sentences, their ends counted. */
+  readonly meanLengths: { readonly source: number; readonly target: number };
+  open(split: string): PairedSequences;
+  /** The untouched text lines of a validation or test split, in the order of its pairs. */
+  text(split: string, side: 'source' | 'target'): string[];
+}
+
+const corpusFile = 'corpus.json';
+
+/** Opens a folder that `prepare` has written. */
+export function openCorpus(folder: string): Corpus {
+  const summary = readSummary(folder);
+  const languages = loadLanguages(folder);
+  for (const side of ['source', 'target'] as const) {
+    const { size } = languages[side].vocabulary;
+    if (size !== summary.vocabulary[side]) {
+      const file = join(folder, `dict.${summary[side]}.txt`);
+      const sentence = `the vocabulary has ${size} entries, the corpus was made with ${summary.vocabulary[side]}`;
+      throw new InputError(sentence, { file });
+    }
+  }
+  const check = (split: string): void => {
+    if (summary.splits[split]) return;
+    const known = Object.keys(summary.splits).join(', ');
+    throw new InputError(`the corpus has no split "${split}", only ${known}`, { file: folder });
+  };
+  return {
+    folder,
+    summary,
+    languages,
+    meanLengths: { source: meanLength(summary, 'source'), target: meanLength(summary, 'target') },
+    open(split) {
+      check(split);
+      return openPairs(folder, split, summary.source, summary.target);
+    },
+    text(split, side) {
+      check(split);
+      const file = join(folder, `${sequencePrefix(split, summary.source, summary.target, summary[side])}.txt`);
+      if (!existsSync(file)) {
+        throw new InputError('the corpus keeps the text of validation and test splits made from text only', { file });
+      }
+      return readText(file).split('\n').slice(0, -1);
+    },
+  };
+}
+
+/** Name of a split's files without their endings, as fairseq has it: `train.en-de.en`. */
+export function sequencePrefix(split: string, source: string, target: string, language: string): string {
+  return `${split}.${source}-${target}.${language}`;
+}
+
+export function isCorpus(folder: string): boolean {
+  return existsSync(join(folder, corpusFile));
+}
+
+export function writeSummary(folder: string, summary: CorpusSummary): void {
+  writeFileAtomic(join(folder, corpusFile), `${JSON.stringify(summary, null, 2)}\n`);
+}
+
+export function readSummary(folder: string): CorpusSummary {
+  const file = join(folder, corpusFile);
+  if (!existsSync(file)) {
+    throw new InputError('not a prepared corpus: it has no corpus.json (see tcts prepare translate)', { file: folder });
+  }
+  let content: unknown;
+  try {
+    content = JSON.parse(readText(file));
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    throw new InputError(`not JSON: ${(error as Error).message}`, { file });
+  }
+  const parsed = corpusSchema.safeParse(content);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new InputError(issue.message, { file, key: issue.path.join('.') });
+}
+
+export function openPairs(folder: string, split: string, source: string, target: string): PairedSequences {
+  const path = (language: string): string => join(folder, sequencePrefix(split, source, target, language));
+  const sourceFile = SequenceFile.open(path(source));
+  let targetFile: SequenceFile;
+  try {
+    targetFile = SequenceFile.open(path(target));
+  } catch (error) {
+    sourceFile.close();
+    throw error;
+  }
+  const close = (): void => {
+    sourceFile.close();
+    targetFile.close();
+  };
+  if (sourceFile.count !== targetFile.count) {
+    close();
+    const counts = `${sourceFile.count} sentences in ${source}, ${targetFile.count} in ${target}`;
+    throw new InputError(`the two sides of "${split}" differ: ${counts}`, { file: folder });
+  }
+  return { count: sourceFile.count, source: sourceFile, target: targetFile, close };
+}
+
+function meanLength(summary: CorpusSummary, side: 'source' | 'target'): number {
+  const train = summary.splits.train;
+  return train && train.pairs > 0 ? train[side].tokens / train.pairs + 1 : Number.NaN;
+}

@@ -1,0 +1,101 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { InputError } from '../../errors.js';
+import { readText, writeFileAtomic } from '../../files.js';
+import { type BpeCodes, formatBpeCodes, parseBpeCodes } from './bpe-codes.js';
+import type { PipelineConfig } from './pipeline.js';
+import { parseVocabulary, type Vocabulary } from './vocabulary.js';
+import { formatCounts, parseCounts, type WordCounts } from './word-counts.js';
+
+/** All that turns the text of one language into ids and back. */
+export interface Language {
+  readonly config: PipelineConfig;
+  readonly codes?: BpeCodes;
+  readonly units?: WordCounts;
+  readonly tokenizerJson?: string;
+  readonly vocabulary: Vocabulary;
+}
+
+export interface Languages {
+  readonly source: Language;
+  readonly target: Language;
+}
+
+const textFile = 'text.json';
+
+const tokenizerSchema = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('moses'),
+    aggressive: z.boolean().optional(),
+    escape: z.boolean().optional(),
+    protectedPatterns: z.array(z.string()).optional(),
+  }),
+  z.strictObject({ kind: z.enum(['none', 'char', 'jieba', 'huggingface']) }),
+]);
+
+const pipelineSchema = z.strictObject({
+  language: z.string().min(1),
+  lowercase: z.boolean(),
+  normalize: z.boolean(),
+  tokenizer: tokenizerSchema,
+  bpe: z
+    .strictObject({ glossaries: z.array(z.string()).optional(), threshold: z.number().int().min(1).optional() })
+    .optional(),
+});
+
+const textSchema = z.strictObject({ source: pipelineSchema, target: pipelineSchema });
+
+/**
+ * Writes the languages into a folder: `text.json`, and for each language L `dict.L.txt`, `codes.L`, `units.L` and
+ * `tokenizer.L.json` as far as they are used. A corpus and a run carry these files, so that either can read text alone.
+ */
+export function saveLanguages(folder: string, { source, target }: Languages): void {
+  for (const language of [source, target]) {
+    const name = language.config.language;
+    const write = (file: string, content: string): void => writeFileAtomic(join(folder, file), content);
+    write(`dict.${name}.txt`, language.vocabulary.format());
+    if (language.codes) write(`codes.${name}`, formatBpeCodes(language.codes));
+    if (language.units) write(`units.${name}`, formatCounts(language.units));
+    if (language.tokenizerJson !== undefined) write(`tokenizer.${name}.json`, language.tokenizerJson);
+  }
+  const text = { source: source.config, target: target.config };
+  writeFileAtomic(join(folder, textFile), `${JSON.stringify(text, null, 2)}\n`);
+}
+
+export function loadLanguages(folder: string): Languages {
+  const file = join(folder, textFile);
+  let parsed: z.infer<typeof textSchema>;
+  try {
+    parsed = textSchema.parse(JSON.parse(readText(file)));
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    const issue = error instanceof z.ZodError ? error.issues[0] : undefined;
+    throw new InputError(`not a description of two languages: ${issue?.message ?? (error as Error).message}`, {
+      file,
+      key: issue?.path.join('.'),
+    });
+  }
+  return { source: load(folder, parsed.source), target: load(folder, parsed.target) };
+}
+
+function load(folder: string, config: PipelineConfig): Language {
+  const optional = <T>(name: string, parse: (text: string, file: string) => T): T | undefined => {
+    const file = join(folder, name);
+    return existsSync(file) ? parse(readText(file), file) : undefined;
+  };
+  const dict = join(folder, `dict.${config.language}.txt`);
+  const codes = optional(`codes.${config.language}`, parseBpeCodes);
+  const units = optional(`units.${config.language}`, parseCounts);
+  const missing = (name: string): InputError =>
+    new InputError('the file is missing, text.json refers to it', { file: join(folder, name) });
+  if (config.bpe && !codes) throw missing(`codes.${config.language}`);
+  if (config.bpe?.threshold !== undefined && !units) throw missing(`units.${config.language}`);
+  return {
+    config,
+    codes,
+    units,
+    tokenizerJson: optional(`tokenizer.${config.language}.json`, (text) => text),
+    vocabulary: parseVocabulary(readText(dict), dict),
+  };
+}

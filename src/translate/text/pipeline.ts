@@ -1,0 +1,166 @@
+import { type BpeSegmenter, bpeSegmenter, joinUnits, separator } from './bpe.js';
+import type { BpeCodes } from './bpe-codes.js';
+import { lowercase } from './lowercase.js';
+import { punctuationNormalizer } from './punctuation.js';
+import { type TokenizerConfig, type WordTokenizer, wordTokenizer } from './tokenizers.js';
+import type { WordCounts } from './word-counts.js';
+
+/** How the text of one language becomes tokens: lower case, punctuation, tokeniser, byte pair encoding, in this order. */
+export interface PipelineConfig {
+  /** ISO 639 code; selects abbreviations and rules. Unknown languages get the general rules. */
+  readonly language: string;
+  /** Default false. */
+  readonly lowercase: boolean;
+  /** Normalise punctuation as Moses does. Default false. */
+  readonly normalize: boolean;
+  readonly tokenizer: TokenizerConfig;
+  readonly bpe?: {
+    /** Patterns that stay whole. */
+    readonly glossaries?: readonly string[];
+    /** Units that occur less often than this in `PipelineData.units` are split again. Default no threshold. */
+    readonly threshold?: number;
+  };
+}
+
+/** What a pipeline needs besides its config, read from files. */
+export interface PipelineData {
+  readonly codes?: BpeCodes;
+  /** Subword units of this language's training text, for `bpe.threshold`. */
+  readonly units?: WordCounts;
+  /** Content of `tokenizer.json`. */
+  readonly tokenizerJson?: string;
+}
+
+export interface TextPipeline {
+  readonly config: PipelineConfig;
+  /** Tokens before byte pair encoding. */
+  words(line: string): string[];
+  /** Byte pair encoding of such tokens. */
+  segment(words: readonly string[]): string[];
+  /** Tokens of a line, as the vocabulary numbers them: `segment(words(line))`. */
+  encode(line: string): string[];
+  /** Undoes byte pair encoding: the tokenised text that multi-bleu compares. */
+  join(tokens: readonly string[]): string[];
+  /** The line that tokens stand for. */
+  decode(tokens: readonly string[]): string;
+  /**
+   * Encodes a sentence while its words arrive. The tokens are those of `encode` for the whole line, except where a rule
+   * looks beyond a word: punctuation that normalising moves across a space, protected patterns with spaces, and
+   * Jieba, which sees each arriving piece alone.
+   */
+  wordEncoder(): WordEncoder;
+  /**
+   * Writes a sentence while its tokens arrive: the pieces together are `decode` of all tokens. (Where a detokeniser
+   * joins words that are out already, as Czech e - mail, the pieces keep their spaces.)
+   */
+  textDecoder(): TokenDecoder;
+}
+
+export interface WordEncoder {
+  /**
+   * Tokens that the next word settles. A word ending in a full stop or an apostrophe may be the end of the sentence or
+   * not, which Moses treats differently, so it is held back until the next word or the end.
+   */
+  push(word: string): string[];
+  end(): string[];
+}
+
+export interface TokenDecoder {
+  /** Text that is settled by this token; empty inside a word. */
+  push(token: string): string;
+  end(): string;
+}
+
+export async function textPipeline(config: PipelineConfig, data: PipelineData = {}): Promise<TextPipeline> {
+  const tokenizer = await wordTokenizer(config.tokenizer, config.language, data.tokenizerJson);
+  const normalize = config.normalize ? punctuationNormalizer(config.language) : undefined;
+  const clean = (text: string): string => {
+    const cased = config.lowercase ? lowercase(text) : text;
+    return normalize ? normalize(cased) : cased;
+  };
+  const segmenter = data.codes ? bpeSegmenter(data.codes, bpeOptions(config, data)) : undefined;
+  const join = (tokens: readonly string[]): string[] => (segmenter ? joinUnits(tokens) : [...tokens]);
+  const decode = (tokens: readonly string[]): string => tokenizer.join(join(tokens));
+  const segment = (tokens: readonly string[]): string[] => segmentAll(tokens, segmenter);
+  const words = (line: string): string[] => tokenizer.tokenize(clean(line), { first: true, next: null });
+  return {
+    config,
+    words,
+    segment,
+    encode: (line) => segment(words(line)),
+    join,
+    decode,
+    wordEncoder: () => wordEncoder(tokenizer, clean, segment),
+    textDecoder: () => textDecoder(decode, segmenter !== undefined),
+  };
+}
+
+function bpeOptions({ bpe }: PipelineConfig, { units }: PipelineData) {
+  const { glossaries, threshold } = bpe ?? {};
+  if (threshold === undefined || units === undefined) return { glossaries };
+  return { glossaries, vocabulary: new Set([...units].filter(([, n]) => n >= threshold).map(([unit]) => unit)) };
+}
+
+function segmentAll(words: readonly string[], segment: BpeSegmenter | undefined): string[] {
+  if (!segment) return [...words];
+  const tokens: string[] = [];
+  for (const word of words) for (const unit of segment(word)) tokens.push(unit);
+  return tokens;
+}
+
+function wordEncoder(
+  tokenizer: WordTokenizer,
+  clean: (text: string) => string,
+  segment: (words: readonly string[]) => string[],
+): WordEncoder {
+  let first = true;
+  let held: string | null = null;
+  const encode = (word: string, next: string | null): string[] => {
+    const tokens = tokenizer.tokenize(word, { first, next });
+    first = false;
+    return segment(tokens);
+  };
+  return {
+    push(word) {
+      const current = clean(word).trim();
+      if (current === '') return [];
+      const tokens = held === null ? [] : encode(held, current);
+      held = null;
+      if (tokenizer.looksAhead(current)) held = current;
+      else tokens.push(...encode(current, 'X'));
+      return tokens;
+    },
+    end() {
+      const tokens = held === null ? [] : encode(held, null);
+      held = null;
+      first = true;
+      return tokens;
+    },
+  };
+}
+
+function textDecoder(decode: (tokens: readonly string[]) => string, hasUnits: boolean): TokenDecoder {
+  let tokens: string[] = [];
+  let used = 0;
+  let written = '';
+  const advance = (): string => {
+    const text = decode(tokens);
+    const piece = text.startsWith(written) ? text.slice(written.length) : ` ${decode(tokens.slice(used))}`;
+    used = tokens.length;
+    written = text;
+    return piece;
+  };
+  return {
+    push(token) {
+      tokens.push(token);
+      return hasUnits && token.endsWith(separator) ? '' : advance();
+    },
+    end() {
+      const piece = used < tokens.length ? advance() : '';
+      tokens = [];
+      used = 0;
+      written = '';
+      return piece;
+    },
+  };
+}

@@ -1,0 +1,163 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeFileAtomic } from '../files.js';
+import { Random } from '../random.js';
+
+/**
+ * A toy language pair in which waiting matters. Both languages say the same things with different words and in
+ * different order:
+ *
+ *     sov  (source)   subject  [time] [object] [place]  [not]  verb  [question]
+ *     svo  (target)   [question]  subject  [not]  verb  [object] [place] [time]
+ *
+ * In noun phrases the source says article adjective* noun, the target article noun adjective*; places begin with a
+ * preposition. Every word has exactly one translation, so a system that has read the whole sentence can be perfect.
+ *
+ * Why wait-1 must guess and wait-k need not: at target position i (from 0), wait-k has read the source positions
+ * j ≤ i + k − 1. The target verb follows a subject of s words, the source verb ends a sentence of n words (in a
+ * statement): it is known in time iff n − 1 ≤ s + k − 1, that is k ≥ n − s, the words from the end of the subject to
+ * the verb. Sentences have 4 to 16 words, and n − s spreads over 2 to 11: each longer wait settles the verb of some
+ * more sentences, and nothing but reading on tells which of 60 verbs, whether it is negated, or that the sentence is a
+ * question (that takes k ≥ n). The noun before its adjectives needs a wait of up to 3. So the best BLEU rises with k.
+ */
+export interface ToyPair {
+  readonly source: string;
+  readonly target: string;
+}
+
+export const toyLanguages = { source: 'sov', target: 'svo' } as const;
+
+/** The language pair of a seed: its lexicon is fixed, `sample` draws a sentence with its translation. */
+export interface ToyLanguagePair {
+  readonly lexicon: ReadonlyMap<string, string>;
+  sample(random: Random): ToyPair;
+}
+
+export interface ToyText {
+  readonly train: readonly ToyPair[];
+  readonly valid: readonly ToyPair[];
+  readonly test: readonly ToyPair[];
+}
+
+/** Words of each class. */
+const sizes = { noun: 120, verb: 60, adjective: 40, time: 20, preposition: 8 } as const;
+type WordClass = keyof typeof sizes;
+
+export function toyLanguagePair(seed: number | string): ToyLanguagePair {
+  const lexicon = makeLexicon(new Random(seed).fork('toy lexicon'));
+  return {
+    lexicon: new Map([...Object.values(lexicon.words).flat(), lexicon.article, lexicon.not, lexicon.question]),
+    sample: (random) => sentence(lexicon, random),
+  };
+}
+
+/** Sentences in three parts; no sentence occurs twice, within a part or across. */
+export function toyText(
+  seed: number | string,
+  { train = 5000, valid = 300, test = 300 }: { train?: number; valid?: number; test?: number } = {},
+): ToyText {
+  const pair = toyLanguagePair(seed);
+  const random = new Random(seed).fork('toy sentences');
+  const seen = new Set<string>();
+  const draw = (count: number): ToyPair[] => {
+    const pairs: ToyPair[] = [];
+    while (pairs.length < count) {
+      const drawn = pair.sample(random);
+      if (seen.has(drawn.source)) continue;
+      seen.add(drawn.source);
+      pairs.push(drawn);
+    }
+    return pairs;
+  };
+  return { test: draw(test), valid: draw(valid), train: draw(train) };
+}
+
+/** Writes the parts as text files, `train.sov`, `train.svo` and so on, for `prepareTranslation`. */
+export function writeToyText(folder: string, text: ToyText): void {
+  mkdirSync(folder, { recursive: true });
+  for (const part of ['train', 'valid', 'test'] as const) {
+    for (const side of ['source', 'target'] as const) {
+      const lines = text[part].map((pair) => `${pair[side]}\n`).join('');
+      writeFileAtomic(join(folder, `${part}.${toyLanguages[side]}`), lines);
+    }
+  }
+}
+
+/** A source word and its translation. */
+type Entry = readonly [string, string];
+
+interface Lexicon {
+  readonly words: Readonly<Record<WordClass, readonly Entry[]>>;
+  readonly article: Entry;
+  readonly not: Entry;
+  readonly question: Entry;
+}
+
+function makeLexicon(random: Random): Lexicon {
+  const used = new Set<string>();
+  const word = (consonants: string, vowels: string, syllables: number): string => {
+    for (;;) {
+      let text = '';
+      for (let i = 0; i < syllables; i++)
+        text += consonants[random.int(consonants.length)] + vowels[random.int(vowels.length)];
+      if (used.has(text)) continue;
+      used.add(text);
+      return text;
+    }
+  };
+  // The two languages sound different, so that a reader sees at once which is which.
+  const entry = (syllables: number): Entry => [word('kmnrst', 'aiu', syllables), word('bdfglpvz', 'eo', syllables)];
+  const list = (wordClass: WordClass): Entry[] => Array.from({ length: sizes[wordClass] }, () => entry(3));
+  return {
+    words: {
+      noun: list('noun'),
+      verb: list('verb'),
+      adjective: list('adjective'),
+      time: list('time'),
+      preposition: list('preposition'),
+    },
+    article: entry(1),
+    not: entry(1),
+    question: entry(1),
+  };
+}
+
+function sentence({ words, article, not, question }: Lexicon, random: Random): ToyPair {
+  const pick = (wordClass: WordClass): Entry => words[wordClass][random.int(sizes[wordClass])];
+  const chance = (p: number): boolean => random.uniform() < p;
+  const nounPhrase = (mostAdjectives: number) => {
+    const noun = pick('noun');
+    const adjectives = Array.from({ length: random.int(mostAdjectives + 1) }, () => pick('adjective'));
+    return { source: [article, ...adjectives, noun], target: [article, noun, ...adjectives] };
+  };
+  const nothing: Entry[] = [];
+
+  const subject = nounPhrase(2);
+  const object = chance(0.7) ? nounPhrase(2) : undefined;
+  const place = chance(0.5) ? { preposition: pick('preposition'), phrase: nounPhrase(1) } : undefined;
+  // A sentence has at least four words: without object and place it has a time.
+  const time = chance(0.4) || (!object && !place) ? [pick('time')] : nothing;
+  const negation = chance(0.2) ? [not] : nothing;
+  const verb = pick('verb');
+  const asked = chance(0.2) ? [question] : nothing;
+
+  const source = [
+    ...subject.source,
+    ...time,
+    ...(object?.source ?? nothing),
+    ...(place ? [place.preposition, ...place.phrase.source] : nothing),
+    ...negation,
+    verb,
+    ...asked,
+  ];
+  const target = [
+    ...asked,
+    ...subject.target,
+    ...negation,
+    verb,
+    ...(object?.target ?? nothing),
+    ...(place ? [place.preposition, ...place.phrase.target] : nothing),
+    ...time,
+  ];
+  return { source: source.map(([word]) => word).join(' '), target: target.map(([, word]) => word).join(' ') };
+}

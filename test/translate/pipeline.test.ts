@@ -1,0 +1,227 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { InputError } from '../../src/errors.js';
+import { learnBpe } from '../../src/translate/text/bpe-learning.js';
+import { huggingFaceTokenizer } from '../../src/translate/text/hugging-face.js';
+import { loadLanguages, saveLanguages } from '../../src/translate/text/languages.js';
+import { type PipelineConfig, textPipeline } from '../../src/translate/text/pipeline.js';
+import type { TokenizerConfig } from '../../src/translate/text/tokenizers.js';
+import { buildVocabulary } from '../../src/translate/text/vocabulary.js';
+
+const config = (tokenizer: TokenizerConfig, more: Partial<PipelineConfig> = {}): PipelineConfig => ({
+  language: 'en',
+  lowercase: false,
+  normalize: false,
+  tokenizer,
+  ...more,
+});
+
+const codes = learnBpe(
+  new Map([
+    ['lower', 5],
+    ['lowest', 3],
+    ['newer', 4],
+  ]),
+  { symbols: 6 },
+);
+
+describe('a text pipeline', () => {
+  it('applies lower case, punctuation, tokeniser and byte pair encoding in this order', async () => {
+    const pipeline = await textPipeline(
+      config({ kind: 'moses' }, { lowercase: true, normalize: true, bpe: { glossaries: ['tom'] } }),
+      { codes },
+    );
+    const tokens = pipeline.encode('“Tom isn’t”');
+    expect(pipeline.join(tokens)).toEqual(['&quot;', 'tom', 'isn', '&apos;t', '&quot;']);
+    expect(tokens).toContain('tom');
+    expect(pipeline.decode(tokens)).toBe('"tom isn\'t"');
+  });
+
+  it('passes tokenised text through', async () => {
+    const pipeline = await textPipeline(config({ kind: 'none' }));
+    expect(pipeline.encode(' a  &apos;s b-c . ')).toEqual(['a', '&apos;s', 'b-c', '.']);
+    expect(pipeline.decode(['a', '.'])).toBe('a .');
+  });
+
+  it('cuts into characters and back', async () => {
+    const pipeline = await textPipeline(config({ kind: 'char' }));
+    expect(pipeline.encode('你好 𠮷')).toEqual(['你', '好', '▁', '𠮷']);
+    expect(pipeline.decode(['你', '好', '▁', '𠮷'])).toBe('你好 𠮷');
+  });
+
+  it('segments Chinese with Jieba and writes it without spaces', async () => {
+    const pipeline = await textPipeline(config({ kind: 'jieba' }, { language: 'zh' }));
+    // The example of Jieba's own documentation (accurate mode).
+    expect(pipeline.encode('我来到北京清华大学')).toEqual(['我', '来到', '北京', '清华大学']);
+    expect(pipeline.decode(['我', '用', 'Visual', 'Studio', '。'])).toBe('我用Visual Studio。');
+  });
+
+  it('encodes a sentence word by word as it encodes the line', async () => {
+    const word = fc.constantFrom(
+      'Mr.',
+      'No.',
+      '5',
+      "'tis",
+      "dogs'",
+      'end.',
+      "it's",
+      'lower,',
+      '"newest',
+      'x."',
+      'etc.',
+      '...',
+      'U.S.',
+      "ended.'",
+    );
+    for (const language of ['en', 'de', 'fr']) {
+      for (const tokenizer of [{ kind: 'moses' }, { kind: 'none' }, { kind: 'char' }] as const) {
+        const pipeline = await textPipeline(config(tokenizer, { language, lowercase: true }), { codes });
+        fc.assert(
+          fc.property(fc.array(word, { maxLength: 8 }), (words) => {
+            const encoder = pipeline.wordEncoder();
+            const tokens = [...words.flatMap((w) => encoder.push(w)), ...encoder.end()];
+            expect(tokens).toEqual(pipeline.encode(words.join(' ')));
+          }),
+        );
+      }
+    }
+  });
+
+  it('holds a word back only where the next one decides about it', async () => {
+    const encoder = (await textPipeline(config({ kind: 'moses' }))).wordEncoder();
+    expect(encoder.push('Hello')).toEqual(['Hello']);
+    expect(encoder.push('Dr.')).toEqual([]);
+    expect(encoder.push('Who')).toEqual(['Dr.', 'Who']);
+    expect(encoder.push('there.')).toEqual([]);
+    expect(encoder.end()).toEqual(['there', '.']);
+  });
+
+  it('writes text while tokens arrive: never inside a word, together the whole line', async () => {
+    const pipeline = await textPipeline(config({ kind: 'moses' }), { codes });
+    const decoder = pipeline.textDecoder();
+    expect(['lo@@', 'wer', ',', '&quot;', 'a@@', 'b', '&quot;', '.'].map((token) => decoder.push(token))).toEqual([
+      '',
+      'lower',
+      ',',
+      ' "',
+      '',
+      'ab',
+      '"',
+      '.',
+    ]);
+    expect(decoder.end()).toBe('');
+    decoder.push('a@@');
+    expect(decoder.end()).toBe('a');
+  });
+
+  it('loses no word where the detokeniser joins what is already written', async () => {
+    const pipeline = await textPipeline(config({ kind: 'moses' }, { language: 'cs' }));
+    const decoder = pipeline.textDecoder();
+    const tokens = ['pošli', 'e', '-', 'mail', 'dnes'];
+    expect(pipeline.decode(tokens)).toBe('pošli e-mail dnes');
+    expect(tokens.map((token) => decoder.push(token)).join('')).toBe('pošli e - mail dnes');
+  });
+
+  it('takes a language without rules of its own', async () => {
+    const pipeline = await textPipeline(config({ kind: 'moses' }, { language: 'constructor' }));
+    expect(pipeline.encode('Mr. X: "ok".')).toEqual(['Mr.', 'X', ':', '&quot;', 'ok', '&quot;', '.']);
+  });
+
+  it('handles a line of 10,000 words and a word of 5,000 characters', async () => {
+    const pipeline = await textPipeline(config({ kind: 'moses' }, { normalize: true, lowercase: true }), { codes });
+    expect(pipeline.words('lower, '.repeat(10_000))).toHaveLength(20_000);
+    const word = 'newerlowest'.repeat(455);
+    expect(pipeline.join(pipeline.encode(word))).toEqual([word]);
+  });
+});
+
+describe('a Hugging Face tokenizer', () => {
+  const vocab = { '[UNK]': 0, '[PAD]': 1, un: 2, '##happi': 3, '##ness': 4, is: 5 };
+  const json = JSON.stringify({
+    version: '1.0',
+    added_tokens: ['[UNK]', '[PAD]'].map((content, id) => ({
+      id,
+      content,
+      single_word: false,
+      lstrip: false,
+      rstrip: false,
+      normalized: false,
+      special: true,
+    })),
+    normalizer: { type: 'Lowercase' },
+    pre_tokenizer: { type: 'Whitespace' },
+    post_processor: null,
+    decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
+    model: {
+      type: 'WordPiece',
+      unk_token: '[UNK]',
+      continuing_subword_prefix: '##',
+      max_input_chars_per_word: 100,
+      vocab,
+    },
+  });
+
+  it('gives its tokens, and a vocabulary in the order of its ids without its special tokens', async () => {
+    const { vocabulary } = huggingFaceTokenizer(json);
+    expect(vocabulary.tokens.slice(4)).toEqual(['un', '##happi', '##ness', 'is']);
+    const pipeline = await textPipeline(config({ kind: 'huggingface' }), { tokenizerJson: json });
+    const tokens = pipeline.encode('Unhappiness is');
+    expect(tokens).toEqual(['un', '##happi', '##ness', 'is']);
+    expect(pipeline.decode(tokens)).toBe('unhappiness is');
+    const encoder = pipeline.wordEncoder();
+    expect([...encoder.push('Unhappiness'), ...encoder.push('is'), ...encoder.end()]).toEqual(tokens);
+  });
+
+  it('is refused when it is not one', () => {
+    expect(() => huggingFaceTokenizer('{', 't.json')).toThrow(/^t.json: not JSON/);
+    expect(() => huggingFaceTokenizer('{}', 't.json')).toThrow(InputError);
+  });
+});
+
+describe('the languages of a corpus', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tcts-languages-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('are read back as they were saved', () => {
+    const vocabulary = buildVocabulary(
+      new Map([
+        ['lo@@', 4],
+        ['wer', 2],
+      ]),
+    );
+    const units = new Map([
+      ['lo@@', 4],
+      ['wer', 2],
+    ]);
+    const source = {
+      config: config({ kind: 'moses', escape: false }, { bpe: { threshold: 2 } }),
+      codes,
+      units,
+      vocabulary,
+    };
+    const target = { config: config({ kind: 'char' }, { language: 'zh' }), vocabulary };
+    saveLanguages(folder, { source, target });
+    const loaded = loadLanguages(folder);
+    expect(loaded.source.config).toEqual(source.config);
+    expect(loaded.source.codes).toEqual(codes);
+    expect(loaded.source.units).toEqual(units);
+    expect(loaded.target.config).toEqual(target.config);
+    expect(loaded.target.codes).toBeUndefined();
+    expect(loaded.target.vocabulary.tokens).toEqual(vocabulary.tokens);
+  });
+
+  it('are refused when a file they need is gone', () => {
+    rmSync(join(folder, 'units.en'));
+    expect(() => loadLanguages(folder)).toThrow(/units\.en: the file is missing/);
+    rmSync(join(folder, 'codes.en'));
+    expect(() => loadLanguages(folder)).toThrow(/codes\.en: the file is missing/);
+  });
+
+  it('are refused with the key that is wrong', () => {
+    writeFileSync(join(folder, 'text.json'), JSON.stringify({ source: { language: 'en' }, target: {} }));
+    expect(() => loadLanguages(folder)).toThrow(/text\.json: source\.lowercase: /);
+  });
+});
