@@ -1,0 +1,159 @@
+import { InputError } from '../../errors.js';
+import type { Notes } from './notes.js';
+import type { Field, IndexSeries, Panel } from './panel.js';
+
+/** The largest believable move of a price within one day, as a fraction. */
+export const MAX_MOVE = 0.3;
+
+/** Moves this much (relative) beyond the bound are float32 rounding of the bound itself; so cleaning twice is cleaning once. */
+const TOLERANCE = 1e-6;
+
+/**
+ * Turns what a reader has gathered into a panel, in place and without a second copy:
+ *
+ * 1. Days on which no stock has a price are dropped, and so are stocks that never have a price or never belong to the
+ *    market. The remaining days follow each other: "the next day" is the next day that is left.
+ * 2. A close that moves by more than `maxMove` from the close of the day before is a glitch (a split the vendor forgot,
+ *    a misprint): the move is clipped to ±maxMove, and that day and all later prices of the stock are rescaled by the
+ *    same factor, so that every other move stays as it was. After a suspension any move is believed.
+ * 3. Open, high, low and vwap are clipped to within maxMove of the close of their day.
+ *
+ * 4. A high below, or a low above, the open or close of its day (by more than 0.1 %) is noted and left as it is.
+ *
+ * Features and labels are ratios of prices of one stock, so the rescaling changes nothing but the clipped move. Each rule
+ * looks back only: a price never depends on a later one. Volume is left alone.
+ */
+export function clean(draft: Panel, maxMove: number, notes: Notes): Panel {
+  if (!((maxMove > 0 && maxMove < 1) || maxMove === Number.POSITIVE_INFINITY)) {
+    throw new InputError(`${maxMove} is not a fraction between 0 and 1, nor infinite`, { key: 'maxMove' });
+  }
+  const panel = withoutEmpty(draft, notes);
+  clipGlitches(panel, maxMove, notes);
+  return panel;
+}
+
+function withoutEmpty(draft: Panel, notes: Notes): Panel {
+  const { calendar, symbols, fields, values, members, index } = draft;
+  const days = calendar.length;
+  const stocks = symbols.length;
+  const close = fields.indexOf('close');
+  const keepDay = new Uint8Array(days).fill(1);
+  const keepStock = new Uint8Array(stocks).fill(1);
+  // Dropping a stock may empty a day and the reverse, so repeat until nothing changes.
+  for (let before = -1, now = days + stocks; now !== before; ) {
+    const dayHasPrice = new Uint8Array(days);
+    const stockHasPrice = new Uint8Array(stocks);
+    const stockIsMember = new Uint8Array(stocks);
+    for (let day = 0; day < days; day++) {
+      if (keepDay[day] === 0) continue;
+      for (let stock = 0; stock < stocks; stock++) {
+        if (keepStock[stock] === 0) continue;
+        const cell = day * stocks + stock;
+        stockIsMember[stock]! |= members[cell]!;
+        if (Number.isNaN(values[cell * fields.length + close]!)) continue;
+        dayHasPrice[day] = 1;
+        stockHasPrice[stock] = 1;
+      }
+    }
+    for (let day = 0; day < days; day++) keepDay[day]! &= dayHasPrice[day]!;
+    for (let stock = 0; stock < stocks; stock++) keepStock[stock]! &= stockHasPrice[stock]! & stockIsMember[stock]!;
+    before = now;
+    now = count(keepDay) + count(keepStock);
+  }
+  for (let day = 0; day < days; day++) {
+    if (keepDay[day] === 0) notes.add('day without any price dropped', calendar[day]!);
+  }
+  for (let stock = 0; stock < stocks; stock++) {
+    if (keepStock[stock] === 0) notes.add('stock without any price on a day of the market dropped', symbols[stock]!);
+  }
+  if (count(keepStock) === 0) throw new InputError('the data holds no price of any member of the market');
+  if (count(keepDay) === days && count(keepStock) === stocks) return draft;
+
+  // Cells move towards the front only, so the block can be compacted where it lies.
+  let to = 0;
+  for (let day = 0; day < days; day++) {
+    if (keepDay[day] === 0) continue;
+    for (let stock = 0; stock < stocks; stock++) {
+      if (keepStock[stock] === 0) continue;
+      const from = day * stocks + stock;
+      for (let f = 0; f < fields.length; f++) values[to * fields.length + f] = values[from * fields.length + f]!;
+      members[to++] = members[from]!;
+    }
+  }
+  return {
+    calendar: calendar.filter((_, day) => keepDay[day] === 1),
+    symbols: symbols.filter((_, stock) => keepStock[stock] === 1),
+    fields,
+    values: values.subarray(0, to * fields.length),
+    members: members.subarray(0, to),
+    ...(index === undefined ? {} : { index: keepDays(index, keepDay) }),
+  };
+}
+
+function keepDays(index: IndexSeries, keep: Uint8Array): IndexSeries {
+  return { symbol: index.symbol, close: index.close.filter((_, day) => keep[day] === 1) };
+}
+
+function clipGlitches(panel: Panel, maxMove: number, notes: Notes): void {
+  const { calendar, symbols, fields, values } = panel;
+  const stocks = symbols.length;
+  const width = fields.length;
+  const close = fields.indexOf('close');
+  const prices = fields.flatMap((field, f) => (field === 'volume' || field === 'close' ? [] : [f]));
+  const up = (1 + maxMove) * (1 + TOLERANCE);
+  const down = (1 - maxMove) * (1 - TOLERANCE);
+  // Per stock: the factor on its prices from here on, and its close of the day before as the source has it.
+  const factor = new Float64Array(stocks).fill(1);
+  const previous = new Float32Array(stocks).fill(Number.NaN);
+  for (let day = 0; day < calendar.length; day++) {
+    for (let stock = 0; stock < stocks; stock++) {
+      const cell = (day * stocks + stock) * width;
+      const raw = values[cell + close]!;
+      const move = raw / previous[stock]!;
+      previous[stock] = raw;
+      if (move > up || move < down) {
+        factor[stock]! *= (move > up ? 1 + maxMove : 1 - maxMove) / move;
+        notes.add(
+          `move of a close beyond ±${maxMove} clipped`,
+          `${symbols[stock]} on ${calendar[day]}, ${(100 * (move - 1)).toFixed(1)} %`,
+        );
+      }
+      if (factor[stock] !== 1) {
+        for (const f of prices) values[cell + f]! *= factor[stock]!;
+        values[cell + close]! *= factor[stock]!;
+      }
+      const settled = values[cell + close]!;
+      for (const f of prices) {
+        const x = values[cell + f]!;
+        if (x > settled * up) values[cell + f] = settled * (1 + maxMove);
+        else if (x < settled * down) values[cell + f] = settled * (1 - maxMove);
+        else continue;
+        notes.add(
+          `price of a day further than ±${maxMove} from its close clipped`,
+          describe(panel, day, stock, fields[f]!),
+        );
+      }
+      if (isCrossed(values, cell, fields)) notes.add(CROSSED, `${symbols[stock]} on ${calendar[day]}`);
+    }
+  }
+}
+
+const CROSSED = 'day whose high or low lies inside its open and close';
+const SLACK = 1e-3;
+
+function isCrossed(values: Float32Array, cell: number, fields: readonly Field[]): boolean {
+  const at = (field: Field): number => values[cell + fields.indexOf(field)]!;
+  const open = at('open');
+  const close = at('close');
+  return at('high') < Math.max(open, close) * (1 - SLACK) || at('low') > Math.min(open, close) * (1 + SLACK);
+}
+
+function describe(panel: Panel, day: number, stock: number, field: Field): string {
+  return `${field} of ${panel.symbols[stock]} on ${panel.calendar[day]}`;
+}
+
+function count(flags: Uint8Array): number {
+  let sum = 0;
+  for (const flag of flags) sum += flag;
+  return sum;
+}

@@ -1,0 +1,283 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { InputError } from '../../src/errors.js';
+import { formatFloat32, readCsv, writeCsv } from '../../src/forecast/data/csv.js';
+import { FIELDS, type Panel, valueAt } from '../../src/forecast/data/panel.js';
+import { readPanel } from '../../src/forecast/data/read.js';
+import { dates, temporaryFolder, writeFiles } from './panels.js';
+
+const home = temporaryFolder();
+let files = 0;
+
+function file(text: string): string {
+  const path = join(home, `${files++}.csv`);
+  writeFileSync(path, text);
+  return path;
+}
+
+const HEADER = 'date,symbol,open,high,low,close,volume';
+
+describe('a long CSV file', () => {
+  it('is read in any order of columns and of stocks', async () => {
+    const path = file(
+      'volume,close,Symbol,low,high,open,DATE,remark\n100,10,B,9,11,10,2020-01-01,x\n200,11,B,10,12,10,2020-01-02,\n300,5,A,4,6,5.5,2020-01-02,\n',
+    );
+    const { panel } = await readPanel({ path });
+    expect(panel.calendar).toEqual(['2020-01-01', '2020-01-02']);
+    expect(panel.symbols).toEqual(['A', 'B']);
+    expect(FIELDS.map((field) => valueAt(panel, 1, 0, field))).toEqual([5.5, 6, 4, 5, 300]);
+    expect(FIELDS.map((field) => valueAt(panel, 0, 0, field))).toEqual([NaN, NaN, NaN, NaN, NaN]);
+    expect(FIELDS.map((field) => valueAt(panel, 0, 1, field))).toEqual([10, 11, 9, 10, 100]);
+    expect([...panel.members]).toEqual([1, 1, 1, 1]);
+  });
+
+  it('is read under the names the source gives its columns', async () => {
+    const path = file('day;ticker;o;h;l;adj close;vol\n20200101;A;1;2;0.5;1.5;7\n');
+    const columns = {
+      date: 'day',
+      symbol: 'ticker',
+      open: 'o',
+      high: 'h',
+      low: 'l',
+      close: 'Adj Close',
+      volume: 'vol',
+    };
+    const { panel } = await readCsv({ path, columns, delimiter: ';', maxMove: 0.9 });
+    expect(FIELDS.map((field) => valueAt(panel, 0, 0, field))).toEqual([1, 2, 0.5, 1.5, 7]);
+  });
+
+  it('has NaN for empty cells and reads quotes, a byte order mark, carriage returns and midnight times', async () => {
+    const path = file(
+      `\uFEFF${HEADER}\r\n2020-01-01 00:00:00,"A, B",1,1,1,1,NaN\r\n\r\n2020-01-02,"A, B",,,,1, 5 \r\n`,
+    );
+    const { panel } = await readCsv({ path });
+    expect(panel.symbols).toEqual(['A, B']);
+    expect(valueAt(panel, 0, 0, 'volume')).toBeNaN();
+    expect(valueAt(panel, 1, 0, 'open')).toBeNaN();
+    expect(valueAt(panel, 1, 0, 'volume')).toBe(5);
+  });
+
+  it('belongs to the market only during the spells of a membership file', async () => {
+    const path = file(
+      `${HEADER}\n${dates(3)
+        .flatMap((date) => ['A', 'B', 'C'].map((s) => `${date},${s},1,1,1,1,1`))
+        .join('\n')}\n`,
+    );
+    const members = file(
+      'A\t2020-01-02\t2020-01-02\nB\t2019-01-01\t2020-01-01\nB\t2020-01-03\t2021-01-01\nZ\t2020-01-01\t2020-01-03\n',
+    );
+    const { panel, notes } = await readCsv({ path, members });
+    expect(panel.symbols).toEqual(['A', 'B']);
+    expect([...panel.members]).toEqual([0, 1, 1, 0, 0, 1]);
+    expect(notes.summary()).toEqual([
+      `1 × member without any prices (first: ${members}:4: there is no data for Z)`,
+      '1 × stock that never belongs to the market left out (first: C)',
+    ]);
+  });
+
+  it.each<[string, string, RegExp]>([
+    ['nothing in it', '', /\.csv: the file is empty/],
+    ['a header alone', `${HEADER}\n`, /there is no row of prices/],
+    ['a missing column', 'date,symbol,open,high,low,close\n', /:1: there is no column "volume" among date, symbol/],
+    ['a column twice', `${HEADER},Close\n`, /:1: there are two columns "close"/],
+    ['text in a number', `${HEADER}\n2020-01-01,A,1,1,1,abc,1\n`, /\.csv:2: close: "abc" is not a number/],
+    ['a hexadecimal number', `${HEADER}\n2020-01-01,A,1,1,1,0x10,1\n`, /:2: close: "0x10" is not a number/],
+    ['infinity', `${HEADER}\n2020-01-01,A,1,1,1,Infinity,1\n`, /:2: close: "Infinity" is not a number/],
+    [
+      'a number beyond float32',
+      `${HEADER}\n2020-01-01,A,1,1,1,1e39,1\n`,
+      /:2: close of A on 2020-01-01 is infinite or too large/,
+    ],
+    ['a date that is none', `${HEADER}\n2020-13-01,A,1,1,1,1,1\n`, /:2: "2020-13-01" is not a date/],
+    ['a time of the day', `${HEADER}\n2020-01-01 10:30:00,A,1,1,1,1,1\n`, /:2: "2020-01-01 10:30:00" is not a date/],
+    ['no symbol', `${HEADER}\n2020-01-01,,1,1,1,1,1\n`, /:2: the symbol is empty/],
+    [
+      'unsorted dates',
+      `${HEADER}\n2020-01-02,A,1,1,1,1,1\n2020-01-01,A,1,1,1,1,1\n`,
+      /:3: A has 2020-01-01 after 2020-01-02/,
+    ],
+    [
+      'a date twice',
+      `${HEADER}\n2020-01-02,A,1,1,1,1,1\n2020-01-02,A,1,1,1,1,1\n`,
+      /:3: A has 2020-01-02 a second time/,
+    ],
+    [
+      'a price of zero',
+      `${HEADER}\n2020-01-02,A,1,1,0,1,1\n`,
+      /:2: low of A on 2020-01-02 is 0, expected more than zero/,
+    ],
+    ['a negative price', `${HEADER}\n2020-01-02,A,-1,1,1,1,1\n`, /:2: open of A on 2020-01-02 is -1/],
+    ['a negative volume', `${HEADER}\n2020-01-02,A,1,1,1,1,-5\n`, /:2: volume of A on 2020-01-02 is -5/],
+    ['a cell too few', `${HEADER}\n2020-01-02,A,1,1,1,1\n`, /:2: not a well-formed CSV row/],
+    ['an open quote', `${HEADER}\n2020-01-02,"A,1,1,1,1,1\n`, /not a well-formed CSV row/],
+    ['no price at all', `${HEADER}\n2020-01-02,A,,,,,\n`, /holds no price/],
+  ])('is refused with %s', async (_, text, message) => {
+    const reading = readCsv({ path: file(text) });
+    await expect(reading).rejects.toThrow(message);
+    await expect(reading).rejects.toBeInstanceOf(InputError);
+  });
+
+  it('is refused when it is not there, has no such index, or its name tells no format', async () => {
+    await expect(readPanel({ path: join(home, 'none.csv') })).rejects.toThrow(
+      /none\.csv: cannot read it: no such file/,
+    );
+    await expect(readCsv({ path: join(home, 'none.csv') })).rejects.toBeInstanceOf(InputError);
+    const good = file(`${HEADER}\n2020-01-02,A,1,1,1,1,1\n`);
+    await expect(readCsv({ path: good, index: 'I' })).rejects.toThrow(/there is no symbol "I" to serve as the index/);
+    writeFiles(home, { 'prices.txt': '' });
+    await expect(readPanel({ path: join(home, 'prices.txt') })).rejects.toThrow(/the name tells no format/);
+  });
+
+  it('never gives a panel with a value that is not in the text, and no error but InputError', async () => {
+    const cell = fc.oneof(
+      fc.constantFrom(
+        '2020-01-01',
+        '2020-01-02',
+        'A',
+        'B',
+        '1',
+        '2.5',
+        '',
+        'NaN',
+        '-1',
+        '0',
+        '1e400',
+        '"',
+        '"x"',
+        '\n',
+        '٣',
+        '1,5',
+      ),
+      fc.string({ maxLength: 5 }),
+      fc.double().map(String),
+    );
+    const good = fc.tuple(fc.constantFrom(...dates(3)), fc.constantFrom('A', 'B'), fc.integer({ min: 1, max: 99 }));
+    const row = fc.oneof(
+      good.map(([date, symbol, price]) => `${date},${symbol},${price},${price},${price},${price},${price}`),
+      fc.array(cell, { minLength: 5, maxLength: 8 }).map((cells) => cells.join(',')),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(row, { maxLength: 5 }), async (rows) => {
+        const text = `${HEADER}\n${rows.join('\n')}`;
+        let panel: Panel;
+        try {
+          ({ panel } = await readCsv({ path: file(text), maxMove: Number.POSITIVE_INFINITY }));
+        } catch (error) {
+          expect(error).toBeInstanceOf(InputError);
+          return;
+        }
+        const numbers = new Set(text.split(/[,\n"\r]/).map((part) => Math.fround(Number(part.trim()))));
+        const moved = panel.values.filter((x) => !Number.isNaN(x) && !numbers.has(x));
+        expect(moved).toEqual(new Float32Array(0));
+        expect(panel.calendar).toEqual([...new Set(panel.calendar)].sort());
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('a folder of CSV files', () => {
+  it('has a stock a file, named after it', async () => {
+    const rows = 'date,open,high,low,close,volume\n2020-01-01,1,1,1,1,1\n';
+    const path = writeFiles(join(home, 'folder'), {
+      'AA.csv': rows,
+      'BB.csv': `${rows}2020-01-02,2,2,2,1.1,2\n`,
+      'readme.txt': 'x',
+    });
+    const { panel } = await readPanel({ path, maxMove: 0.9 });
+    expect(panel.symbols).toEqual(['AA', 'BB']);
+    expect(valueAt(panel, 1, 1, 'open')).toBe(2);
+  });
+
+  it('is refused without a CSV file, and names the file that is at fault', async () => {
+    const empty = writeFiles(join(home, 'none'), { 'readme.txt': 'x' });
+    await expect(readCsv({ path: empty })).rejects.toThrow(/there is no CSV file in this folder/);
+    const bad = writeFiles(join(home, 'bad'), {
+      'AA.csv': 'date,open,high,low,close,volume\n2020-01-01,1,1,1,1,1\n',
+      'BB.csv': 'date,open,high,low,close\n',
+    });
+    await expect(readCsv({ path: bad })).rejects.toThrow(/BB\.csv:1: there is no column "volume"/);
+  });
+});
+
+describe('writing a panel', () => {
+  it('prints the shortest decimal that is the same float32', () => {
+    // 0.1 as float32 is 0.100000001490116…; 16777217 does not exist in float32.
+    expect(formatFloat32(Math.fround(0.1))).toBe('0.1');
+    expect(formatFloat32(Math.fround(1 / 3))).toBe('0.33333334');
+    expect(formatFloat32(16777216)).toBe('16777216');
+    expect(formatFloat32(Number.NaN)).toBe('');
+    fc.assert(
+      fc.property(
+        fc.float({ noNaN: true, noDefaultInfinity: true }),
+        (x) => Math.fround(Number(formatFloat32(x))) === Math.fround(x),
+      ),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('reads back to the same panel, bit for bit', async () => {
+    const price = fc.float({ min: Math.fround(0.0001), max: Math.fround(1e9), noNaN: true });
+    const cell = fc.oneof(
+      { weight: 4, arbitrary: fc.tuple(price, price) },
+      { weight: 1, arbitrary: fc.constant(undefined) },
+    );
+    const shape = fc.record({ days: fc.integer({ min: 1, max: 6 }), stocks: fc.integer({ min: 1, max: 4 }) });
+    await fc.assert(
+      fc.asyncProperty(
+        shape,
+        fc.infiniteStream(cell),
+        fc.infiniteStream(fc.boolean()),
+        async ({ days, stocks }, cells, flags) => {
+          const values: number[] = [];
+          for (let i = 0; i < days * stocks; i++) {
+            const known = cells.next().value;
+            // All prices of a day equal, and any volume.
+            values.push(
+              ...(known === undefined ? [NaN, NaN, NaN, NaN, NaN] : [known[0], known[0], known[0], known[0], known[1]]),
+            );
+          }
+          const panel: Panel = {
+            calendar: dates(days),
+            symbols: ['A', 'B "x"', 'C, D', 'Ü'].slice(0, stocks),
+            fields: FIELDS,
+            values: Float32Array.from(values),
+            members: Uint8Array.from({ length: days * stocks }, () => Number(flags.next().value)),
+          };
+          const whole = (await writeAndRead(panel))!;
+          if (whole === undefined) return;
+          expect(await writeAndRead(whole)).toEqual(whole);
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+
+  it('keeps the index', async () => {
+    const path = file(`${HEADER}\n2020-01-01,A,1,1,1,1,1\n2020-01-01,I,,,,3000.5,\n2020-01-02,A,1,1,1,1.1,1\n`);
+    const { panel } = await readCsv({ path, index: 'I' });
+    expect(panel.index).toEqual({ symbol: 'I', close: Float32Array.of(3000.5, NaN) });
+    const copy = join(home, 'copy.csv');
+    writeCsv(panel, copy, `${copy}.members`);
+    expect(readFileSync(copy, 'utf8')).toBe(
+      `${HEADER}\n2020-01-01,I,,,,3000.5,\n2020-01-01,A,1,1,1,1,1\n2020-01-02,A,1,1,1,1.1,1\n`,
+    );
+    expect((await readCsv({ path: copy, members: `${copy}.members`, index: 'I' })).panel).toEqual(panel);
+  });
+});
+
+/** What comes back of a panel, or undefined when it holds nothing that could come back (no price of a member). */
+async function writeAndRead(panel: Panel): Promise<Panel | undefined> {
+  const path = join(home, 'round.csv');
+  writeCsv(panel, path, `${path}.members`);
+  try {
+    const read = (await readCsv({ path, members: `${path}.members` })).panel;
+    // Compacted panels are views of larger memory; compare the values alone.
+    return { ...read, values: read.values.slice(), members: read.members.slice() };
+  } catch (error) {
+    expect(error).toBeInstanceOf(InputError);
+    return undefined;
+  }
+}
