@@ -1,0 +1,69 @@
+/**
+ * What is measured. To add a case, write its two sides and a row here.
+ *
+ * A side is a module (see serve.mjs for the contract) or a Python script in peers/ that speaks the same protocol:
+ *
+ *     { module: './ours/gru.mjs', options: { workers: 2, threads: 1 } }
+ *     { script: 'gru.py', args: ['--adam'] }
+ *
+ * @typedef {{ module: string, options?: object } | { script: string, args?: string[] }} SideSource
+ * @typedef {object} Case
+ * @property {string} name what the filter matches
+ * @property {string} what the row's title
+ * @property {SideSource} ours
+ * @property {SideSource} peer
+ * @property {number} target largest accepted ratio, our best time ÷ the peer's best time
+ * @property {number} [memoryTarget] largest accepted ratio of the peak memory; without it memory is not compared
+ */
+
+/** Large products fill both cores by themselves; the small steps of a recurrence gain more from half a batch a core. */
+const ONE_WORKER = { workers: 1, threads: 2 };
+const TWO_WORKERS = { workers: 2, threads: 1 };
+
+/** @type {Case[]} */
+export const cases = [
+  {
+    name: 'transformer',
+    what: 'Transformer, forward + backward',
+    ours: { module: './ours/transformer.mjs', options: ONE_WORKER },
+    peer: { script: 'transformer.py' },
+    target: 0.95,
+    memoryTarget: 1,
+  },
+  {
+    name: 'transformer-adam',
+    what: 'Transformer, step with Adam',
+    ours: { module: './ours/transformer.mjs', options: { ...ONE_WORKER, adam: true } },
+    peer: { script: 'transformer.py', args: ['--adam'] },
+    target: 0.95,
+    memoryTarget: 1,
+  },
+  {
+    name: 'encoder-decoder',
+    what: 'Encoder-decoder 6+6, forward + backward',
+    ours: { module: './ours/encoder-decoder.mjs', options: ONE_WORKER },
+    peer: { script: 'encoder_decoder.py' },
+    target: 1,
+  },
+  {
+    name: 'gru',
+    what: 'GRU 2×32, forward + backward',
+    ours: { module: './ours/gru.mjs', options: TWO_WORKERS },
+    peer: { script: 'gru.py' },
+    target: 0.7,
+  },
+  {
+    name: 'gru-adam',
+    what: 'GRU 2×32, step with Adam',
+    ours: { module: './ours/gru.mjs', options: { ...TWO_WORKERS, adam: true } },
+    peer: { script: 'gru.py', args: ['--adam'] },
+    target: 0.7,
+  },
+  ...['adam', 'sgd', 'rmsprop'].map((optimizer) => ({
+    name: `kernel-${optimizer}`,
+    what: `Kernel ${optimizer}, 10 × 7.5 M parameters, against plain JavaScript`,
+    ours: { module: './kernels.mjs', options: { optimizer, loop: 'kernel' } },
+    peer: { module: './kernels.mjs', options: { optimizer, loop: 'plain' } },
+    target: 0.25,
+  })),
+];

@@ -1,0 +1,42 @@
+import { startSide } from './side.mjs';
+
+const WARM_UP = 3;
+
+/**
+ * Measures a case: both sides in processes of their own, one step of ours, one of the peer, in turn, so that
+ * whatever else happens on the machine happens to both.
+ *
+ * @param {import('./cases.mjs').Case} benchCase
+ * @param {{ repeats: number, python: string | undefined }} options without python only our side of a peer in Python
+ */
+export async function measurePair({ ours, peer }, { repeats, python }) {
+  const sources = peer.script !== undefined && python === undefined ? { ours } : { ours, peer };
+  /** @type {Record<string, Awaited<ReturnType<typeof startSide>>>} */
+  const sides = {};
+  try {
+    for (const [name, source] of Object.entries(sources)) sides[name] = await startSide(source, python);
+    const steps = Object.fromEntries(Object.keys(sides).map((name) => [name, []]));
+    for (let round = -WARM_UP; round < repeats; round++) {
+      for (const [name, side] of Object.entries(sides)) {
+        const step = await side.run();
+        if (round >= 0) steps[name].push(step);
+      }
+    }
+    const results = {};
+    for (const [name, side] of Object.entries(sides)) {
+      results[name] = { ...summary(steps[name]), memory: await side.memory(), facts: await side.facts() };
+    }
+    return results;
+  } finally {
+    await Promise.all(Object.values(sides).map((side) => side.quit()));
+  }
+}
+
+/** @param {{ milliseconds: number, loss?: number }[]} steps */
+function summary(steps) {
+  const milliseconds = steps.map((step) => step.milliseconds);
+  const sorted = [...milliseconds].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const median = sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return { best: sorted[0], median, milliseconds, loss: steps[0].loss };
+}
