@@ -1,16 +1,22 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-  version: string;
-};
+import { toolVersion } from '../run/versions.js';
+import { registerDemo } from './demo.js';
+import { registerDoctor } from './doctor.js';
+import { registerPrepare } from './prepare.js';
+import { registerScore } from './score.js';
+import { registerTrain } from './train.js';
 
 /** The whole command line. Each verb lives in a file of its own and adds itself here. */
 export function program(): Command {
   const tcts = new Command('tcts')
     .description('Temporally correlated task scheduling for sequence learning.')
-    .version(version)
+    .version(toolVersion)
     .showHelpAfterError()
     .configureHelp({ sortSubcommands: false });
+  registerDemo(tcts);
+  registerPrepare(tcts);
+  registerTrain(tcts);
+  registerScore(tcts);
+  registerDoctor(tcts);
   return tcts;
 }

@@ -14,7 +14,8 @@ export interface Executable {
 }
 
 export function lower(program: Program): Executable {
-  const to = new Lowering();
+  const read = new Set([...program.nodes.flatMap(({ inputs }) => inputs), ...program.outputs.values()]);
+  const to = new Lowering(read);
   const names = new Map<Tensor, string>();
   const used = new Set(program.nodes);
 
@@ -45,6 +46,7 @@ export function lower(program: Program): Executable {
     );
     node.outputs.forEach((tensor, i) => {
       names.set(tensor, lowered[i]);
+      if (lowered[i] !== undefined) to.graph.annotate(lowered[i], tensor.dtype, tensor.shape);
     });
   }
 

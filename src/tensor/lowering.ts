@@ -1,6 +1,7 @@
 import { bareName, type Dim, SymbolicDim, sameDim } from './dim.js';
 import { type DType, typedArray } from './dtype.js';
 import { MICROSOFT, OnnxGraph } from './onnx.js';
+import type { Tensor } from './tensor.js';
 
 /** A mask that the caller fills with random zeros and 1/keep before each run. */
 export interface MaskInput {
@@ -13,7 +14,17 @@ export interface MaskInput {
 export class Lowering {
   readonly graph = new OnnxGraph();
   readonly masks: MaskInput[] = [];
+
+  /** `read`: the tensors that some node or output of the program uses. */
+  constructor(private readonly read: ReadonlySet<Tensor>) {}
+
+  /** Whether anybody uses the tensor: an operation may leave out what nobody does. */
+  isRead(tensor: Tensor): boolean {
+    return this.read.has(tensor);
+  }
+
   private readonly sizes = new Map<string, string>();
+  private readonly splits = new Map<string, string[]>();
 
   op(...args: Parameters<OnnxGraph['op']>): string {
     return this.graph.op(...args);
@@ -25,6 +36,13 @@ export class Lowering {
 
   ints(values: readonly number[]): string {
     return this.graph.constant('i64', typedArray('i64', values), [values.length]);
+  }
+
+  /** A tensor of zeros with a run-time shape. */
+  zeros(dtype: DType, shape: readonly Dim[]): string {
+    const name = this.op('Expand', [this.scalar(dtype, 0), this.shape(shape)]);
+    this.graph.annotate(name, dtype, shape);
+    return name;
   }
 
   /** Declares that the named size can be read off axis `axis` of graph input `input`. */
@@ -90,6 +108,26 @@ export class Lowering {
     if (known !== undefined) return known;
     const name = this.op('Expand', [this.scalar('f32', 1), this.shape([1, size])]);
     this.sizes.set(key, name);
+    return name;
+  }
+
+  /** The steps of a time-major tensor [steps, batch, width] as matrices [batch, width]. */
+  steps(name: string, steps: number): string[] {
+    const known = this.splits.get(name);
+    if (known !== undefined) return known;
+    const parts = this.graph
+      .multi('Split', [name], steps, { axis: 0, num_outputs: steps })
+      .map((part) => this.op('Squeeze', [part, this.ints([0])]));
+    this.splits.set(name, parts);
+    return parts;
+  }
+
+  /** The inverse of `steps`, which remembers the parts for whoever asks for them again. */
+  stackSteps(parts: readonly string[]): string {
+    // Joined along an axis of known size: the runtime plans memory slowly for sums of named sizes.
+    const leading = parts.map((part) => this.op('Unsqueeze', [part, this.ints([0])]));
+    const name = this.op('Concat', leading, { axis: 0 });
+    this.splits.set(name, [...parts]);
     return name;
   }
 

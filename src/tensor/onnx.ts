@@ -31,6 +31,7 @@ export class OnnxGraph {
   private readonly initializers: { name: string; dtype: DType; dims: readonly number[]; data: TypedArray }[] = [];
   private readonly constants = new Map<string, string>();
   private readonly produced = new Set<string>();
+  private readonly annotations = new Map<string, OnnxValue>();
   private readonly renamed = new Map<string, string>();
   private counter = 0;
 
@@ -44,6 +45,11 @@ export class OnnxGraph {
     if (this.produced.has(value) && !this.renamed.has(value)) this.renamed.set(value, name);
     else this.nodes.push({ type: 'Identity', domain: '', inputs: [value], outputs: [name], attributes: {} });
     this.outputs.push({ name, dtype, shape });
+  }
+
+  /** Tells the runtime the shape of a value: what it cannot infer by itself it cannot plan memory for. */
+  annotate(name: string, dtype: DType, shape: readonly Dim[]): void {
+    this.annotations.set(name, { name, dtype, shape });
   }
 
   fresh(stem: string): string {
@@ -111,6 +117,10 @@ export class OnnxGraph {
     const usedInputs = new Set(this.inputs.map(({ name }) => name).filter((name) => values.has(name)));
     for (const value of this.inputs) if (usedInputs.has(value.name)) graph.message(11, valueProto(value));
     for (const value of this.outputs) graph.message(12, valueProto(value));
+    for (const value of this.annotations.values()) {
+      const known = usedInputs.has(value.name) || this.renamed.has(value.name) || !this.produced.has(value.name);
+      if (!known && values.has(value.name)) graph.message(13, valueProto(value));
+    }
     const bytes = new ProtoWriter()
       .varint(1, IR_VERSION)
       .string(2, 'tcts')

@@ -1,4 +1,5 @@
 import { type Dim, formatShape, multiplyDims, sameDim } from '../dim.js';
+import { typedArray } from '../dtype.js';
 import type { Lowering } from '../lowering.js';
 import { describeType, Mismatch, type Node, type Op, record, type Tensor, type TensorType } from '../tensor.js';
 
@@ -31,11 +32,11 @@ export function gru(x: Tensor, weights: RecurrentWeights, initial?: Tensor): { s
 export function recurrentSizes(
   [x, input, hidden, inputBias, hiddenBias, ...initial]: readonly TensorType[],
   gates: number,
-): { steps: number; batch: Dim; width: Dim; size: number } {
+): { steps: number; batch: Dim; width: number; size: number } {
   const [steps, batch, width] = x.shape;
   const size = hidden.shape[1];
-  if (x.shape.length !== 3 || typeof steps !== 'number' || typeof size !== 'number') {
-    throw new Mismatch(`expected x [T, B, I] with a static T, got ${formatShape(x.shape)}`);
+  if (x.shape.length !== 3 || typeof steps !== 'number' || typeof width !== 'number' || typeof size !== 'number') {
+    throw new Mismatch(`expected x [T, B, I] with static T and I, got ${formatShape(x.shape)}`);
   }
   const expected: [TensorType, Dim[]][] = [
     [input, [gates * size, width]],
@@ -53,23 +54,27 @@ export function recurrentSizes(
   return { steps, batch, width, size };
 }
 
+/** What the backward pass needs again from each step, [B, H] each. */
+const TAPE = ['reset', 'update', 'candidate', 'fromHidden', 'kept'] as const;
+
+/** Outputs: all states, the last one, and the tape of every step, which costs nothing when nobody reads it. */
 const gruOp: Op = {
   name: 'gru',
   infer: (inputs) => {
     const { steps, batch, size } = recurrentSizes(inputs, 3);
     const { dtype } = inputs[0];
-    return [
-      { shape: [steps, batch, size], dtype },
-      { shape: [batch, size], dtype },
-    ];
+    const state = { shape: [batch, size], dtype };
+    return [{ shape: [steps, batch, size], dtype }, state, ...Array<TensorType>(steps * TAPE.length).fill(state)];
   },
-  lower: (to, inputs, node) =>
-    node.inputs[0].dtype === 'f32' ? lowerFused(to, inputs, node) : lowerUnrolled(to, inputs, node),
+  lower: (to, inputs, node) => {
+    const taped = node.outputs.slice(2).some((tensor) => to.isRead(tensor));
+    return node.inputs[0].dtype === 'f32' && !taped ? lowerFused(to, inputs, node) : lowerUnrolled(to, inputs, node);
+  },
   gradient: (node, [states, last]) => {
     const hasInitial = node.inputs.length === 6;
+    const [all, , ...tape] = node.outputs;
     const given = [states, last].filter((g) => g !== undefined);
-    const inputs = [...node.inputs, node.outputs[0], ...given];
-    const gradients = record(gruGradientOp, inputs, {
+    const gradients = record(gruGradientOp, [...node.inputs, all, ...tape, ...given], {
       hasInitial,
       hasStates: states !== undefined,
       hasLast: last !== undefined,
@@ -78,12 +83,9 @@ const gruOp: Op = {
   },
 };
 
-/** ONNX's GRU wants the gates in the order z, r, h. */
-function lowerFused(
-  to: Lowering,
-  [x, input, hidden, inputBias, hiddenBias, initial]: readonly string[],
-  node: Node,
-): string[] {
+/** The runtime's own recurrence, for when no gradient is wanted. It wants the gates in the order z, r, h. */
+function lowerFused(to: Lowering, inputs: readonly string[], node: Node): string[] {
+  const [x, input, hidden, inputBias, hiddenBias, initial] = inputs;
   const { size } = recurrentSizes(node.inputs, 3);
   const order = to.ints(rowsOf([1, 0, 2], size));
   const reordered = (name: string): string => to.op('Gather', [name, order], { axis: 0 });
@@ -95,136 +97,118 @@ function lowerFused(
   return [to.op('Squeeze', [states, to.ints([1])]), to.op('Squeeze', [last, to.ints([0])])];
 }
 
+/** Step by step, on tensors small enough to stay in the cache, keeping what the backward pass needs. */
 function lowerUnrolled(to: Lowering, inputs: readonly string[], node: Node): string[] {
   const { steps, batch, size } = recurrentSizes(node.inputs, 3);
+  const { dtype } = node.inputs[0];
   const [x, input, hidden, inputBias, hiddenBias, initial] = inputs;
-  const one = to.scalar('f64', 1);
-  const thirds = (name: string): string[] => to.graph.multi('Split', [name], 3, { axis: -1, num_outputs: 3 });
-  let state = initial ?? to.op('Expand', [to.scalar('f64', 0), to.shape([batch, size])]);
+  const gates = (name: string): string[] => to.graph.multi('Split', [name, to.ints([2 * size, size])], 2, { axis: 0 });
+  const [wiGates, wiNew] = gates(input);
+  const [whGates, whNew] = gates(hidden);
+  const [biGates, biNew] = gates(inputBias);
+  const [bhGates, bhNew] = gates(hiddenBias);
+  const gateBias = to.op('Add', [biGates, bhGates]);
+  const inputsNow = to.steps(x, steps);
+  let state = initial ?? to.zeros(dtype, [batch, size]);
   const states: string[] = [];
-  for (let t = 0; t < steps; t++) {
-    const now = to.op('Gather', [x, to.scalar('i64', t)], { axis: 0 });
-    const [xr, xz, xn] = thirds(to.op('Gemm', [now, input, inputBias], { transB: 1 }));
-    const [hr, hz, hn] = thirds(to.op('Gemm', [state, hidden, hiddenBias], { transB: 1 }));
-    const r = to.op('Sigmoid', [to.op('Add', [xr, hr])]);
-    const z = to.op('Sigmoid', [to.op('Add', [xz, hz])]);
-    const n = to.op('Tanh', [to.op('Add', [xn, to.op('Mul', [r, hn])])]);
-    state = to.op('Add', [to.op('Mul', [to.op('Sub', [one, z]), n]), to.op('Mul', [z, state])]);
-    states.push(to.op('Unsqueeze', [state, to.ints([0])]));
+  const tape: string[] = [];
+  for (const now of inputsNow) {
+    const fromInput = to.op('Gemm', [now, wiGates, gateBias], { transB: 1 });
+    const both = to.op('Sigmoid', [to.op('Gemm', [state, whGates, fromInput], { transB: 1 })]); // [B, 2H]
+    const [r, z] = to.graph.multi('Split', [both], 2, { axis: 1, num_outputs: 2 });
+    const hn = to.op('Gemm', [state, whNew, bhNew], { transB: 1 });
+    const candidate = to.op('Add', [to.op('Gemm', [now, wiNew, biNew], { transB: 1 }), to.op('Mul', [r, hn])]);
+    const n = to.op('Tanh', [candidate]);
+    const kept = to.op('Mul', [z, to.op('Sub', [state, n])]);
+    state = to.op('Add', [n, kept]); // (1 − z)·n + z·h
+    states.push(state);
+    tape.push(r, z, n, hn, kept);
   }
-  return [to.op('Concat', states, { axis: 0 }), state];
+  return [to.stackSteps(states), state, ...tape];
 }
 
+/** Steps whose gate gradients are joined before they meet the weights: long products, yet still in the cache. */
+const CHUNK = 10;
+
 /**
- * Backward pass. The gates of all steps are recomputed in a few large products from the saved states; then with
- * A = (1 − z)(1 − n²), the gate gradients are dh times
- *   C_r = A·(W_hn h + b_hn)·r(1 − r),  C_z = (h′ − n)(1 − z)  [= (h − n)z(1 − z)],  C_n = A·r (hidden side), A (input side),
- * and dh_prev = dh·[C_r | C_z | C_n | z] · [W_h ; identity]: one product a step carries the gradient backwards.
+ * Backward pass, with dh the gradient of h′ = n + z·(h − n):
+ * dn = dh·(1 − z)(1 − n²), dz = dh·z(h − n)(1 − z), the candidate's hidden part dn·r, dr = dn·(W_hn h + b_hn)·r(1 − r),
+ * dh_prev = dh·z + [dr | dz | dn·r]·W_h; on the input side the gates' gradients are [dr | dz | dn].
  */
 const gruGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: boolean }> = {
   name: 'gruGradient',
   infer: (inputs, { hasInitial }) => {
-    const [, input, hidden, inputBias, hiddenBias] = inputs;
     const { batch, size } = recurrentSizes(inputs.slice(0, hasInitial ? 6 : 5), 3);
-    return [inputs[0], input, hidden, inputBias, hiddenBias, { shape: [batch, size], dtype: inputs[0].dtype }];
+    return [...inputs.slice(0, 5), { shape: [batch, size], dtype: inputs[0].dtype }];
   },
   lower: (to, inputs, node) => {
     const { hasInitial, hasStates, hasLast } = node.attributes as Record<string, boolean>;
     const { steps, batch, width, size } = recurrentSizes(node.inputs.slice(0, hasInitial ? 6 : 5), 3);
     const { dtype } = node.inputs[0];
-    const [x, input, hidden, inputBias, hiddenBias] = inputs;
+    const [x, input, hidden] = inputs;
     const rest = inputs.slice(5);
-    const initial = hasInitial ? rest.shift()! : to.op('Expand', [to.scalar(dtype, 0), to.shape([batch, size])]);
-    const states = rest.shift()!;
-    const dStates = hasStates ? rest.shift()! : undefined;
-    const dLast = hasLast ? rest.shift()! : undefined;
+    const initial = hasInitial ? rest.shift()! : to.zeros(dtype, [batch, size]);
+    const states = to.steps(rest.shift()!, steps);
+    const tape = rest.splice(0, steps * TAPE.length);
+    const dStates = hasStates ? to.steps(rest.shift()!, steps) : undefined;
+    let dh = hasLast ? rest.shift() : undefined;
 
-    const rows = multiplyDims(steps, batch);
-    const flat = (name: string, last: Dim): string => to.reshape(name, [steps, batch, last], [rows, last]);
     const one = to.scalar(dtype, 1);
     const mul = (a: string, b: string): string => to.op('Mul', [a, b]);
     const complement = (a: string): string => to.op('Sub', [one, a]);
+    const before = [initial, ...states];
+    const xs = to.steps(x, steps);
+    const [wiGates, wiNew] = to.graph.multi('Split', [input, to.ints([2 * size, size])], 2, { axis: 0 });
+    const noNew = to.graph.constant(dtype, typedArray(dtype, new Float64Array(size * width)), [size, width]);
+    const wiHidden = to.op('Concat', [wiGates, noNew], { axis: 0 }); // [3H, I]: the candidate's part comes from dn
+    const sums: Record<string, string> = {};
+    const dx: string[] = [];
 
-    // Gates again, all steps at once: [T·B, H] each.
-    const before = to.op(
-      'Concat',
-      [
-        to.op('Unsqueeze', [initial, to.ints([0])]),
-        ...(steps > 1 ? [to.op('Slice', [states, to.ints([0]), to.ints([steps - 1]), to.ints([0])])] : []),
-      ],
-      { axis: 0 },
-    );
-    const x2 = flat(x, width);
-    const h2 = flat(before, size);
-    const thirds = (name: string): string[] => to.graph.multi('Split', [name], 3, { axis: 0, num_outputs: 3 });
-    const [wir, wiz, win] = thirds(input);
-    const [whr, whz, whn] = thirds(hidden);
-    const [bir, biz, bin] = thirds(inputBias);
-    const [bhr, bhz, bhn] = thirds(hiddenBias);
-    const gate = (wi: string, wh: string, bi: string, bh: string): string => {
-      const fromInput = to.op('Gemm', [x2, wi, to.op('Add', [bi, bh])], { transB: 1 });
-      return to.op('Sigmoid', [to.op('Gemm', [h2, wh, fromInput], { transB: 1 })]);
-    };
-    const r = gate(wir, whr, bir, bhr);
-    const z = gate(wiz, whz, biz, bhz);
-    const hn = to.op('Gemm', [h2, whn, bhn], { transB: 1 });
-    const n = to.op('Tanh', [to.op('Add', [to.op('Gemm', [x2, win, bin], { transB: 1 }), mul(r, hn)])]);
-
-    const keep = complement(z);
-    const a = mul(keep, complement(mul(n, n)));
-    const cz = mul(to.op('Sub', [flat(states, size), n]), keep);
-    const cn = mul(a, r);
-    const cr = mul(mul(cn, complement(r)), hn);
-    const factors = to.reshape(
-      to.op('Concat', [cr, cz, cn, z], { axis: 1 }),
-      [rows, 4 * size],
-      [steps, batch, 4 * size],
-    );
-    const factorOf = to.graph.multi('Split', [factors], steps, { axis: 0, num_outputs: steps });
-    const dStateOf =
-      dStates === undefined ? [] : to.graph.multi('Split', [dStates], steps, { axis: 0, num_outputs: steps });
-    const square = (name: string): string => to.reshape(name, [1, batch, size], [batch, size]);
-
-    // Backwards through time.
-    const identity = to.graph.constant(dtype, identityMatrix(size, dtype), [size, size]);
-    const carry = to.op('Concat', [hidden, identity], { axis: 0 }); // [4H, H]
-    const products: string[] = [];
-    const dHidden: string[] = [];
-    let dh = dLast;
-    for (let t = steps - 1; t >= 0; t--) {
-      if (dStates !== undefined) {
-        const here = square(dStateOf[t]);
-        dh = dh === undefined ? here : to.op('Add', [dh, here]);
+    for (let end = steps; end > 0; end -= CHUNK) {
+      const start = Math.max(0, end - CHUNK);
+      const ofNew: string[] = [];
+      const ofHidden: string[] = [];
+      for (let t = end - 1; t >= start; t--) {
+        const [r, z, n, hn, kept] = tape.slice(t * TAPE.length, (t + 1) * TAPE.length);
+        if (dStates !== undefined) dh = dh === undefined ? dStates[t] : to.op('Add', [dh, dStates[t]]);
+        const through = mul(dh!, z);
+        const toNew = to.op('Sub', [dh!, through]);
+        const dn = mul(toNew, complement(mul(n, n)));
+        const dz = mul(toNew, kept);
+        const dhn = mul(dn, r);
+        const dr = mul(mul(dhn, hn), complement(r));
+        const product = to.op('Concat', [dr, dz, dhn], { axis: 1 }); // [B, 3H]
+        ofHidden.unshift(product);
+        ofNew.unshift(dn);
+        dh = to.op('Gemm', [product, hidden, through]);
       }
-      dHidden.unshift(dh!);
-      const four = to.op('Concat', [dh!, dh!, dh!, dh!], { axis: 1 });
-      const factor = to.reshape(factorOf[t], [1, batch, 4 * size], [batch, 4 * size]);
-      const product = mul(four, factor); // [B, 4H]
-      products.unshift(product);
-      dh = to.op('MatMul', [product, carry]);
+      const rows = multiplyDims(end - start, batch);
+      const join = (parts: readonly string[], last: Dim): string =>
+        to.reshape(to.stackSteps(parts), [end - start, batch, last], [rows, last]);
+      const add = (name: string, left: string, right: string): void => {
+        sums[name] = to.op('Gemm', [left, right, ...(name in sums ? [sums[name]] : [])], { transA: 1 });
+      };
+      const addColumns = (name: string, matrix: string, columns: number): void => {
+        const part = to.columnSums(matrix, rows, columns, dtype);
+        sums[name] = name in sums ? to.op('Add', [sums[name], part]) : part;
+      };
+      const [gh, gn] = [join(ofHidden, 3 * size), join(ofNew, size)];
+      const chunk = join(xs.slice(start, end), width);
+      add('hidden', gh, join(before.slice(start, end), size));
+      add('gates', gh, chunk);
+      add('new', gn, chunk);
+      addColumns('hiddenBias', gh, 3 * size);
+      addColumns('newBias', gn, size);
+      const ofChunk = to.op('Gemm', [gn, wiNew, to.op('MatMul', [gh, wiHidden])]);
+      dx.unshift(to.reshape(ofChunk, [rows, width], [end - start, batch, width]));
     }
-
-    // Weights, all steps at once.
-    const g = to.op('Concat', products, { axis: 0 }); // [T·B, 4H]
-    const dn = mul(to.op('Concat', dHidden, { axis: 0 }), a); // [T·B, H]
-    const head = (name: string, count: number): string =>
-      to.op('Slice', [name, to.ints([0]), to.ints([count]), to.ints([0])]);
-    const dWh = head(to.matmul(g, h2, dtype, { transA: true }), 3 * size);
-    const sums = to.columnSums(g, rows, 4 * size, dtype);
-    const dnSum = to.columnSums(dn, rows, size, dtype);
-    const gx = to.op('Slice', [g, to.ints([0]), to.ints([2 * size]), to.ints([1])]); // [T·B, 2H]
-    const dWi = to.op(
-      'Concat',
-      [to.matmul(gx, x2, dtype, { transA: true }), to.matmul(dn, x2, dtype, { transA: true })],
-      { axis: 0 },
-    );
-    const dx = to.op('Gemm', [dn, win, to.op('MatMul', [gx, to.op('Concat', [wir, wiz], { axis: 0 })])]);
+    const gateRows = (name: string): string => to.op('Slice', [name, to.ints([0]), to.ints([2 * size]), to.ints([0])]);
     return [
-      to.reshape(dx, [rows, width], [steps, batch, width]),
-      dWi,
-      dWh,
-      to.op('Concat', [head(sums, 2 * size), dnSum], { axis: 0 }),
-      head(sums, 3 * size),
+      to.op('Concat', dx, { axis: 0 }),
+      to.op('Concat', [gateRows(sums.gates), sums.new], { axis: 0 }),
+      sums.hidden,
+      to.op('Concat', [gateRows(sums.hiddenBias), sums.newBias], { axis: 0 }),
+      sums.hiddenBias,
       dh!,
     ];
   },
@@ -233,10 +217,4 @@ const gruGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: bool
 /** Row numbers that put blocks of `size` rows into another order. */
 export function rowsOf(blocks: readonly number[], size: number): number[] {
   return blocks.flatMap((block) => Array.from({ length: size }, (_, i) => block * size + i));
-}
-
-export function identityMatrix(size: number, dtype: 'f32' | 'f64' | string): Float32Array | Float64Array {
-  const matrix = dtype === 'f64' ? new Float64Array(size * size) : new Float32Array(size * size);
-  for (let i = 0; i < size; i++) matrix[i * size + i] = 1;
-  return matrix;
 }

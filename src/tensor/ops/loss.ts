@@ -49,7 +49,7 @@ export function masses({ smoothing, form }: Smoothing, classes: number): { other
  * log Σ exp l of each row, [rows, 1], as max l − log max p with p the softmax: exact, because max p ≥ 1/V never
  * underflows, and no second [rows, V] tensor of logarithms is made.
  */
-export function logSumExp(to: Lowering, logits: string, probabilities: string): string {
+function logSumExp(to: Lowering, logits: string, probabilities: string): string {
   const largest = (name: string): string => to.op('ReduceMax', [name, to.ints([1])], { keepdims: 1 });
   return to.op('Sub', [largest(logits), to.op('Log', [largest(probabilities)])]);
 }

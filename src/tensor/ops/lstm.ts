@@ -55,7 +55,7 @@ function lowerFused(to: Lowering, inputs: readonly string[], node: Node): string
 function lowerUnrolled(to: Lowering, inputs: readonly string[], node: Node): string[] {
   const { steps, batch, size } = recurrentSizes(node.inputs, 4);
   const [x, input, hidden, inputBias, hiddenBias] = inputs;
-  const zeros = (): string => to.op('Expand', [to.scalar('f64', 0), to.shape([batch, size])]);
+  const zeros = (): string => to.zeros('f64', [batch, size]);
   let state = inputs[5] ?? zeros();
   let cell = inputs[6] ?? zeros();
   const states: string[] = [];
@@ -92,7 +92,7 @@ const lstmGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: boo
     const { dtype } = node.inputs[0];
     const [x, input, hidden, inputBias, hiddenBias] = inputs;
     const rest = inputs.slice(5);
-    const zeros = (): string => to.op('Expand', [to.scalar(dtype, 0), to.shape([batch, size])]);
+    const zeros = (): string => to.zeros(dtype, [batch, size]);
     const [state0, cell0] = hasInitial ? [rest.shift()!, rest.shift()!] : [zeros(), zeros()];
     const states = rest.shift()!;
     const dStates = hasStates ? rest.shift()! : undefined;

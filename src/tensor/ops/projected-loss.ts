@@ -1,11 +1,13 @@
 import { formatShape, sameDim } from '../dim.js';
 import { describeType, Mismatch, type Op, record, type Tensor } from '../tensor.js';
-import { type CrossEntropyOptions, logSumExp, masses, type Smoothing, smoothingOf } from './loss.js';
+import { type CrossEntropyOptions, masses, type Smoothing, smoothingOf } from './loss.js';
 
 /**
  * `crossEntropy(linear(x, weight), targets)` in one operation: x [rows, D], weight [V, D], i64 targets [rows] give the
  * losses [rows]. With a large vocabulary the tensor [rows, V] costs more to pass over than to compute, so here it is
- * written once by the product and once by the softmax, and never scaled, shifted or scattered into.
+ * written once by the product and once by the softmax, and never scaled, shifted, scattered into or read for a
+ * maximum: the logarithm comes from the target's probability. A loss beyond 87 nats, where that probability underflows
+ * in f32, is reported as 87.3; its gradient is exact.
  */
 export function linearCrossEntropy(
   x: Tensor,
@@ -46,12 +48,15 @@ const linearCrossEntropyOp: Op<Smoothing> = {
     const { other, extra } = masses(attributes as Smoothing, classes);
     const logits = to.op('Gemm', [x, weight], { transB: 1 }); // [rows, V]
     const probabilities = to.op('Softmax', [logits], { axis: -1 });
-    const chosen = to.op('GatherElements', [logits, to.op('Unsqueeze', [targets, to.ints([1])])], { axis: 1 });
-    const scaled = (name: string, by: number): string => to.op('Mul', [name, to.scalar(dtype, by)]);
-    let loss = to.op('Sub', [logSumExp(to, logits, probabilities), extra === 1 ? chosen : scaled(chosen, extra)]);
+    const column = to.op('Unsqueeze', [targets, to.ints([1])]);
+    const chosen = (name: string): string => to.op('GatherElements', [name, column], { axis: 1 }); // [rows, 1]
+    const safe = to.op('Max', [chosen(probabilities), to.scalar(dtype, dtype === 'f32' ? 1.2e-38 : 1e-300)]);
+    let loss = to.op('Neg', [to.op('Log', [safe])]);
     if (other !== 0) {
-      // Σ_v l_v = x·Σ_v w_v
+      // Σ_v q_v (log Σ exp l − l_v) = −log p_t + (1 − extra)·l_t − other·Σ_v l_v, with Σ_v l_v = x·Σ_v w_v
       const weightSum = to.reshape(to.columnSums(weight, classes, width, dtype), [width], [width, 1]);
+      const scaled = (name: string, by: number): string => to.op('Mul', [name, to.scalar(dtype, by)]);
+      loss = to.op('Add', [loss, scaled(chosen(logits), 1 - extra)]);
       loss = to.op('Sub', [loss, scaled(to.op('MatMul', [x, weightSum]), other)]);
     }
     return [to.reshape(loss, [rows, 1], [rows]), probabilities];

@@ -1,0 +1,46 @@
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { trainConfigSchema } from '../../src/cli/problems.js';
+import { jsonSchema, loadConfig, referenceYaml } from '../../src/run/index.js';
+
+const TITLE = `Every key of a training configuration, with its default. A configuration needs to say only what differs;
+it may begin with "extends: other.yaml". The keys after "Or:" belong to another choice of the key above.`.replaceAll(
+  '\n',
+  ' ',
+);
+
+const configs = fileURLToPath(new URL('../../configs/', import.meta.url));
+
+// After a change of the schema: npx vitest run test/cli/train-config.test.ts -u
+test('the reference and the schema for editors are those of the code', async () => {
+  await expect(referenceYaml(trainConfigSchema, TITLE)).toMatchFileSnapshot(`${configs}reference.yaml`);
+  const schema = `${JSON.stringify(jsonSchema(trainConfigSchema), null, 2)}\n`;
+  await expect(schema).toMatchFileSnapshot(`${configs}schema.json`);
+});
+
+test('every configuration is valid, and the reference says nothing but defaults', () => {
+  const names = readdirSync(configs).filter((name) => name.endsWith('.yaml'));
+  for (const name of names) expect(() => loadConfig(trainConfigSchema, configs + name), name).not.toThrow();
+  const shortest = { problem: { kind: 'known-answer' }, strategy: { name: 'learned' } };
+  expect(loadConfig(trainConfigSchema, `${configs}reference.yaml`)).toEqual(trainConfigSchema.parse(shortest));
+});
+
+test('every strategy is one assignment away', () => {
+  const config = (...set: string[]) => loadConfig(trainConfigSchema, `${configs}demo.yaml`, { set });
+  expect(config().strategy).toMatchObject({ name: 'learned', preset: 'stable', hidden: [32], without: [] });
+  expect(config('strategy.name=mtl').strategy).toEqual({ name: 'mtl' });
+  expect(config('strategy.name=window', 'strategy.around=off-60').strategy).toEqual({
+    name: 'window',
+    around: 'off-60',
+    radius: 2,
+  });
+});
+
+test('mistakes are told with their place', () => {
+  const config = (...set: string[]) => loadConfig(trainConfigSchema, `${configs}demo.yaml`, { set });
+  expect(() => config('strategy.name=learnt')).toThrow(/strategy\.name: .*"learned"/);
+  expect(() => config('strategy.radius=1')).toThrow(/strategy\.radius/);
+  expect(() => config('training.steps=0')).toThrow(/training\.steps: .*at least 1/);
+  expect(() => config('problem.kind=other')).toThrow(/problem\.kind: .*"known-answer"/);
+});

@@ -1,0 +1,41 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+if (!existsSync(main)) throw new Error('these tests run the built command line: npm run build first');
+
+export interface Ended {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** `tcts …` as a process of its own, in a folder. */
+export function startTcts(cwd: string, ...args: string[]) {
+  const child = spawn(process.execPath, [main, ...args], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  const collect = async (): Promise<Ended> => {
+    let [stdout, stderr] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
+    child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
+    const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+    return { code, signal, stdout, stderr };
+  };
+  return { child, ended: collect() };
+}
+
+export function tcts(cwd: string, ...args: string[]): Promise<Ended> {
+  return startTcts(cwd, ...args).ended;
+}
+
+/** A folder that is there for the length of one test. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tcts-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
