@@ -39,9 +39,16 @@ export class Session {
       logSeverityLevel: 3,
       // Patterns are remembered for each batch shape, on top of the arena: a third of the peak memory for no gain here.
       enableMemPattern: false,
-      // A thread pool that spins between runs takes a core from whoever computes next; denormal numbers, which a
-      // gradient that vanishes through a recurrence is full of, are a hundred times slower than zeros.
-      extra: { session: { intra_op: { allow_spinning: '0' }, set_denormal_as_zero: '1' } },
+      extra: {
+        session: {
+          // Denormal numbers, which a gradient that vanishes through a recurrence is full of, are a hundred times
+          // slower than zeros.
+          set_denormal_as_zero: '1',
+          // Threads wait actively between the operations of a run, and give the core back when it ends.
+          intra_op: { allow_spinning: '1' },
+          force_spinning_stop: '1',
+        },
+      },
     });
     return new Session(executable, session);
   }

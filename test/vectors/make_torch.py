@@ -210,7 +210,8 @@ def given_parameters(net):
     with torch.no_grad():
         for name, parameter in net.named_parameters():
             spread = four_decimals(0.4 * torch.randn(parameter.shape))
-            is_scale = isinstance(net, nn.BatchNorm1d) and name == "weight" or "norm" in name and name.endswith("weight")
+            is_norm = isinstance(net, nn.BatchNorm1d) or "norm" in name
+            is_scale = is_norm and name.endswith("weight")
             parameter.copy_(1 + spread if is_scale else spread)
     return {name: tensor(parameter) for name, parameter in net.named_parameters()}
 

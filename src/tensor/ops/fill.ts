@@ -32,6 +32,8 @@ const fillOp: Op<{ value: number; shape: readonly Dim[]; dtype: DType }> = {
   lower: (to, _, { attributes, outputs: [{ shape, dtype }] }) => {
     const value = attributes.value as number;
     if (shape.length === 0) return [to.scalar(dtype, value)];
+    // A block set to zero at once; Expand writes element by element.
+    if (value === 0 && dtype === 'f32') return [to.op('ConstantOfShape', [to.shape(shape)])];
     const one = to.graph.constant(dtype, typedArray(dtype, [value]), [1]);
     return [to.op('Expand', [one, to.shape(shape)])];
   },
