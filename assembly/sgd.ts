@@ -32,14 +32,21 @@ function sgd<T extends number>(
   const bytes: usize = <usize>n * sizeof<T>();
   if (bytes == 0) return;
   let i: usize = 0;
+  if (buffer == 0) {
+    do {
+      const p = v128.load(theta + i);
+      const direction = v128.add<T>(v128.load(grad + i), v128.mul<T>(vL2, p));
+      v128.store(theta + i, v128.sub<T>(p, v128.mul<T>(vRate, direction)));
+      i += 16;
+    } while (i < bytes);
+    return;
+  }
   do {
     const p = v128.load(theta + i);
-    let direction = v128.add<T>(v128.load(grad + i), v128.mul<T>(vL2, p));
-    if (buffer != 0) {
-      const b = v128.add<T>(v128.mul<T>(vKeep, v128.load(buffer + i)), v128.mul<T>(vGain, direction));
-      v128.store(buffer + i, b);
-      direction = v128.add<T>(v128.mul<T>(vOfGrad, direction), v128.mul<T>(vOfBuffer, b));
-    }
+    const g = v128.add<T>(v128.load(grad + i), v128.mul<T>(vL2, p));
+    const b = v128.add<T>(v128.mul<T>(vKeep, v128.load(buffer + i)), v128.mul<T>(vGain, g));
+    v128.store(buffer + i, b);
+    const direction = v128.add<T>(v128.mul<T>(vOfGrad, g), v128.mul<T>(vOfBuffer, b));
     v128.store(theta + i, v128.sub<T>(p, v128.mul<T>(vRate, direction)));
     i += 16;
   } while (i < bytes);
