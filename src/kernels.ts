@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
+import { builtFile } from './built-file.js';
 import { InputError } from './errors.js';
 
 /** A `WebAssembly.Memory`, of which TypeScript knows only together with the whole DOM. */
@@ -85,7 +85,7 @@ export const MAX_PAGES = 65536;
 
 /** The kernels working on `memory`, which they share with every typed array over it. */
 export function loadKernels(memory: WasmMemory): Kernels {
-  compiled ??= new WebAssembly.Module(readFileSync(locate()));
+  compiled ??= new WebAssembly.Module(readFileSync(builtFile('kernels.wasm')));
   const { exports } = new WebAssembly.Instance(compiled, { env: { memory } });
   return {
     f32: ofType(exports, 'F32'),
@@ -162,18 +162,6 @@ declare const WebAssembly: {
 };
 
 let compiled: object | undefined;
-
-/** Beside this file in the built package; in `dist/` when the sources run directly. */
-function locate(): string {
-  const places = ['./kernels.wasm', '../dist/kernels.wasm'].map((path) =>
-    fileURLToPath(new URL(path, import.meta.url)),
-  );
-  const found = places.find((path) => existsSync(path));
-  if (found === undefined) {
-    throw new InputError('the compiled kernels are missing; make them with "npm run build:wasm"', { file: places[0] });
-  }
-  return found;
-}
 
 function ofType(exports: Readonly<Record<string, unknown>>, suffix: 'F32' | 'F64'): FloatKernels {
   const own = Object.entries(exports).filter(([name]) => name.endsWith(suffix));

@@ -1,8 +1,6 @@
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { InputError } from '../errors.js';
+import { builtFile } from '../built-file.js';
 import type { Value } from '../tensor/index.js';
 import { floatsOver, type ReplicaSetup, type ShardTask } from './replica.js';
 
@@ -22,7 +20,9 @@ export class ReplicaWorker {
 
   static async start(setup: Omit<ReplicaSetup, 'sharedGrads'>): Promise<ReplicaWorker> {
     const sharedGrads = new SharedArrayBuffer(setup.sharedValues.byteLength);
-    const worker = new Worker(entry(), { workerData: { ...setup, sharedGrads } satisfies ReplicaSetup });
+    const worker = new Worker(builtFile('optim/replica-worker.js'), {
+      workerData: { ...setup, sharedGrads } satisfies ReplicaSetup,
+    });
     await once(worker, 'message');
     worker.unref();
     return new ReplicaWorker(worker, floatsOver(sharedGrads, setup.dtype));
@@ -50,16 +50,4 @@ export class ReplicaWorker {
 interface Answer {
   readonly outputs?: Record<string, Value>;
   readonly error?: string;
-}
-
-/** The compiled entry: beside this file in the built package, in `dist/` when the sources run directly. */
-function entry(): string {
-  const places = ['./replica-worker.js', '../../dist/optim/replica-worker.js'].map((path) =>
-    fileURLToPath(new URL(path, import.meta.url)),
-  );
-  const found = places.find((path) => existsSync(path));
-  if (found === undefined) {
-    throw new InputError('the compiled worker is missing; make it with "npm run build"', { file: places[0] });
-  }
-  return found;
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import { builtFile } from '../../built-file.js';
 import { InputError } from '../../errors.js';
 import { MAX_PAGES, PAGE_BYTES } from '../../kernels.js';
 
@@ -127,18 +127,6 @@ declare const WebAssembly: {
 let compiled: object | undefined;
 
 function treeModule(): object {
-  compiled ??= new WebAssembly.Module(readFileSync(locate()));
+  compiled ??= new WebAssembly.Module(readFileSync(builtFile('trees.wasm')));
   return compiled;
-}
-
-/** In `dist/`, whether this file runs from there or from `src/`. */
-function locate(): string {
-  const places = ['../../trees.wasm', '../../../dist/trees.wasm'].map((path) =>
-    fileURLToPath(new URL(path, import.meta.url)),
-  );
-  const found = places.find((path) => existsSync(path));
-  if (found === undefined) {
-    throw new InputError('the compiled kernels are missing; make them with "npm run build:wasm"', { file: places[0] });
-  }
-  return found;
 }

@@ -1,0 +1,37 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { program } from '../src/cli/program.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
+
+describe('the README', () => {
+  it('links only to files that exist', () => {
+    const links = [...readme.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, path]) => path);
+    expect(links.length).toBeGreaterThan(5);
+    expect(links.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
+
+  it('names only npm scripts and verbs that exist', () => {
+    const npm = [...readme.matchAll(/npm run (\w+)/g)].map(([, script]) => script);
+    expect(npm.filter((script) => scripts[script] === undefined)).toEqual([]);
+    const verbs = [...readme.matchAll(/^(?:npx )?tcts (\w+)/gm)].map(([, verb]) => verb);
+    const known = program().commands.map((command) => command.name());
+    expect(verbs.length).toBeGreaterThan(4);
+    expect(verbs.filter((verb) => !known.includes(verb))).toEqual([]);
+  });
+
+  it('has a library example that runs and learns', () => {
+    const code = /```ts\n([\s\S]*?)```/.exec(readme)![1];
+    // The package refers to itself by its name from within its own folder.
+    const file = join(mkdtempSync(join(root, 'dist', 'readme-')), 'example.mjs');
+    writeFileSync(file, code);
+    const losses = execFileSync(process.execPath, [file], { encoding: 'utf8' }).trim().split('\n').map(Number);
+    expect(losses).toHaveLength(100);
+    expect(losses.at(-1)!).toBeLessThan(losses[0] / 4);
+  });
+});
