@@ -1,6 +1,6 @@
-// What the learned scheduler costs for each update of the model: policy forward, sampling, buffer, and its share of the
-// update at the end of the episode. The features are given; only their copy into the buffer is counted. Processor time,
-// of which other programs on the machine take nothing away: all of it is work of one thread.
+// What the learned scheduler costs beside the model that it schedules: policy forward, sampling, buffer, and the share of
+// the update at the end of the episode, in turn with real training steps of the model, so that both meet the same machine.
+// The features are given: they are in the buffer's pages since the first episode.
 //
 //   npm run build && node bench/scheduler.mjs
 import { Random } from '../dist/random.js';
@@ -8,62 +8,65 @@ import { Learned, STABLE } from '../dist/schedule/index.js';
 
 const CASES = [
   {
-    name: 'GRU: batch 800, K = 10, 5·60 + 21 features, 32 ReLU',
+    name: 'GRU 2×32, batch 800; K = 10, 5·60 + 21 features, 32 ReLU',
+    model: './ours/gru.mjs',
+    options: { workers: 2, threads: 1, adam: true },
+    scheduler: { hidden: [32], activation: 'relu' },
     B: 800,
     K: 10,
     F: 321,
-    hidden: [32],
-    activation: 'relu',
-    S: 100,
-    step: 60,
+    S: 50,
   },
   {
-    name: 'Transformer: batch 64, K = 13, 7 features, 256 tanh',
+    name: 'Transformer 3×256, 64×32 tokens; K = 13, 7 features, 256 tanh',
+    model: './ours/transformer.mjs',
+    options: { workers: 1, threads: 2, adam: true },
+    scheduler: { hidden: [256], activation: 'tanh' },
     B: 64,
     K: 13,
     F: 7,
-    hidden: [256],
-    activation: 'tanh',
-    S: 1000,
-    step: 300,
+    S: 10,
   },
 ];
 
-for (const { name, B, K, F, hidden, activation, S, step } of CASES) {
+for (const { name, model, options, scheduler, B, K, F, S } of CASES) {
   const random = new Random(1);
   const given = new Float32Array(B * F);
   random.fillNormal(given, 0, 1);
+  let written = false;
   const problem = {
     tasks: Array.from({ length: K }, (_, i) => ({ name: `T${i}`, number: i + 1 })),
     main: 0,
     features: [{ name: 'all', width: F }],
     sizeOf: () => B,
-    writeFeatures: (_batch, _status, _groups, out) => out.set(given),
+    writeFeatures: (_batch, _status, _groups, out) => written || out.set(given),
   };
-  const strategy = await Learned.create(problem, random, { ...STABLE, hidden, activation });
+  const strategy = await Learned.create(problem, random, { ...STABLE, ...scheduler }, 2);
+  const trained = await (await import(model)).setup(options);
   const status = { update: 1, updates: S, performance: 0, meanPerformance: 0 };
-  const rounds = [];
-  for (let episode = 0; episode < 7; episode++) {
-    const start = processorTime();
-    for (let s = 0; s < S; s++) await strategy.choose(undefined, status);
-    const chosen = processorTime();
-    await strategy.endEpisode(random.normal(), status);
-    const end = processorTime();
+  const times = { choose: [], update: [], step: [] };
+  const timed = async (what, work) => {
+    const start = performance.now();
+    await work();
+    times[what].push(performance.now() - start);
+  };
+  for (let episode = 0; episode < 6; episode++) {
+    for (let s = 0; s < S; s++) {
+      await timed('choose', () => strategy.choose(undefined, status));
+      await timed('step', () => trained.step());
+    }
+    await timed('update', () => strategy.endEpisode(random.normal(), status));
+    written = true;
     // The first two episodes compile, allocate, and learn nothing yet.
-    if (episode > 1) rounds.push({ choose: (chosen - start) / S, update: (end - chosen) / S });
+    if (episode < 2) for (const list of Object.values(times)) list.length = 0;
   }
   await strategy.close();
-  const median = (key) => rounds.map((round) => round[key]).sort((a, b) => a - b)[rounds.length >> 1];
-  const total = median('choose') + median('update');
-  const share = (100 * total) / step;
+  await trained.close();
+  const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
+  const [choose, update, step] = [median(times.choose), median(times.update) / S, median(times.step)];
+  const share = (100 * (choose + update)) / step;
   console.log(
-    `${name}\n  choose ${median('choose').toFixed(3)} ms + update ${median('update').toFixed(3)} ms = ` +
-      `${total.toFixed(3)} ms a step, ${share.toFixed(2)} % of a step of ${step} ms`,
+    `${name}\n  choose ${choose.toFixed(3)} ms + update ${update.toFixed(3)} ms beside a step of ${step.toFixed(1)} ms: ` +
+      `${share.toFixed(2)} %`,
   );
-}
-
-/** Milliseconds. */
-function processorTime() {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
 }

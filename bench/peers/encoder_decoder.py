@@ -6,10 +6,13 @@ smoothing 0.1, dropout 0. Only the target's self-attention is masked (causal). L
 transformer.py.
 """
 
+import sys
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+import modules
 from layers import (SmoothedCrossEntropy, attention_parameters, causal_mask, cross_attention, embed, feed_forward,
                     feed_forward_parameters, self_attention, sinusoidal_positions)
 from training import serve_training
@@ -43,8 +46,10 @@ class Translator(nn.Module):
         return F.linear(x, self.output)  # [T*B, V]
 
 
-model = Translator()
+MODULES = "--modules" in sys.argv[1:]
+model = modules.Translator(LAYERS, D, FFN, HEADS, VOCABULARY, TIME) if MODULES else Translator()
 source = torch.randint(VOCABULARY, (TIME, BATCH))
 target = torch.randint(VOCABULARY, (TIME, BATCH))
 labels = torch.randint(VOCABULARY, (BATCH * TIME,))
-serve_training(model, lambda: SmoothedCrossEntropy.apply(model(source, target), labels, 0.1), foreach=False)
+loss = modules.smoothed_cross_entropy if MODULES else (lambda *rows: SmoothedCrossEntropy.apply(*rows, 0.1))
+serve_training(model, lambda: loss(model(source, target), labels), foreach=False)

@@ -1,5 +1,7 @@
 """Peer: a language model of Transformer encoder layers with causal attention; with --adam the update too.
 
+With --modules it is made of nn's own layers and loss (modules.py), else written out for speed (layers.py).
+
 3 layers, post-norm, d 256, ffn 1024, 4 heads, vocabulary 10,000, 64 sentences of 32 tokens, sinusoidal positions,
 output projection untied and without bias, label smoothing 0.1, dropout 0.
 
@@ -15,10 +17,13 @@ What was tried, on 2 AVX-512 cores shared with other work, hence in CPU time of 
                               parameter 26.9
 """
 
+import sys
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+import modules
 from layers import (SmoothedCrossEntropy, attention_parameters, causal_mask, embed, feed_forward,
                     feed_forward_parameters, self_attention, sinusoidal_positions)
 from training import serve_training
@@ -43,7 +48,9 @@ class LanguageModel(nn.Module):
         return F.linear(x, self.output)  # [T*B, V]
 
 
-model = LanguageModel()
+MODULES = "--modules" in sys.argv[1:]
+model = modules.LanguageModel(LAYERS, D, FFN, HEADS, VOCABULARY, TIME) if MODULES else LanguageModel()
 ids = torch.randint(VOCABULARY, (TIME, BATCH))
 targets = torch.randint(VOCABULARY, (BATCH * TIME,))
-serve_training(model, lambda: SmoothedCrossEntropy.apply(model(ids), targets, 0.1), foreach=False)
+loss = modules.smoothed_cross_entropy if MODULES else (lambda *rows: SmoothedCrossEntropy.apply(*rows, 0.1))
+serve_training(model, lambda: loss(model(ids), targets), foreach=False)
