@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { distributionPlot } from '../../src/cli/distribution-plot.js';
 import { textTable } from '../../src/cli/text-table.js';
-import { tcts, temporaryFolder } from './train-process.js';
+import { temporaryFolder } from '../run/temporary.js';
+import { tcts } from './train-process.js';
 
 test('the demo compares four strategies and shows what the scheduler chose', { timeout: 120_000 }, async () => {
   const folder = temporaryFolder();

@@ -10,7 +10,8 @@ import {
   openRun,
   type SavedCheckpoint,
 } from '../../src/run/index.js';
-import { startTcts, tcts, temporaryFolder } from './train-process.js';
+import { temporaryFolder } from '../run/temporary.js';
+import { startTcts, tcts } from './train-process.js';
 
 const KILLS = 20;
 

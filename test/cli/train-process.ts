@@ -1,10 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 if (!existsSync(main)) throw new Error('these tests run the built command line: npm run build first');
@@ -31,11 +28,4 @@ export function startTcts(cwd: string, ...args: string[]) {
 
 export function tcts(cwd: string, ...args: string[]): Promise<Ended> {
   return startTcts(cwd, ...args).ended;
-}
-
-/** A folder that is there for the length of one test. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tcts-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }

@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readMetrics } from '../../src/run/index.js';
-import { startTcts, tcts, temporaryFolder } from './train-process.js';
+import { temporaryFolder } from '../run/temporary.js';
+import { startTcts, tcts } from './train-process.js';
 
 const CONFIG = `problem: {kind: known-answer}
 strategy: {name: learned, hidden: [8]}

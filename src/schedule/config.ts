@@ -1,0 +1,131 @@
+import { z } from 'zod';
+import { section } from '../run/index.js';
+
+const task = z.union([z.string(), z.int()]);
+const decay = z.number().min(0).lt(1);
+
+/** Keys that turn validation performance into the factor of ∇ log P. */
+const reward = {
+  reward: z.enum(['difference', 'performance']).describe('What an episode is rewarded for: R_e − R_{e−1}, or R_e.'),
+  skipFirst: z
+    .boolean()
+    .describe('Learn nothing from the first episode, which is measured against the untrained model.'),
+  baseline: decay
+    .nullable()
+    .describe('Decay of the moving average of rewards that is subtracted from the reward; null: none.'),
+  normalise: decay
+    .nullable()
+    .describe('Decay of the moving mean square by whose root the reward is divided; null: not divided.'),
+};
+
+const without = z.array(z.string()).default([]).describe('Names of feature groups that the scheduler does not see.');
+
+const hidden = z.array(z.int().min(1)).min(1);
+
+/** The `strategy` of a configuration. */
+export const strategySchema = z
+  .discriminatedUnion('name', [
+    z.strictObject({
+      name: z.literal('learned').describe("The paper's scheduler, trained with REINFORCE."),
+      preset: z
+        .enum(['stable', 'paper'])
+        .default('stable')
+        .describe('Where the keys left out below get their values: paper is Algorithm 1 with plain SGD.'),
+      hidden: hidden.default([256]).describe('Widths of the hidden layers.'),
+      activation: z.enum(['tanh', 'relu']).default('tanh').describe('Activation of the hidden layers.'),
+      without,
+      standardise: z
+        .enum(['none', 'first-episode', 'running'])
+        .optional()
+        .describe(
+          'Which episodes the features are brought to mean 0 and deviation 1 by. paper: none; stable: running.',
+        ),
+      learningRate: z.number().positive().optional().describe('η₂. paper: 5e-4; stable: 0.005.'),
+      optimizer: z.enum(['sgd', 'adam']).optional().describe('paper: sgd; stable: adam.'),
+      momentum: z.number().min(0).lt(1).default(0).describe('Of sgd.'),
+      clipNorm: z.number().positive().nullable().optional().describe('Largest norm of the gradient. Both: null.'),
+      reward: preset(reward.reward, 'Both: difference.'),
+      skipFirst: preset(reward.skipFirst, 'paper: false; stable: true.'),
+      baseline: preset(reward.baseline, 'paper: null; stable: 0.9.'),
+      normalise: preset(reward.normalise, 'paper: null; stable: 0.9.'),
+      reduction: z
+        .enum(['sum', 'mean', 'root'])
+        .optional()
+        .describe('Over the buffer of N decisions: the sum, the mean, or the sum over √N. paper: sum; stable: root.'),
+      entropy: z.number().min(0).optional().describe('β, weight of the entropy bonus. paper: 0; stable: 0.1.'),
+      minibatch: z
+        .int()
+        .min(1)
+        .nullable()
+        .optional()
+        .describe('Decisions in one update of the scheduler; null: the whole buffer. Both: null.'),
+    }),
+    z.strictObject({
+      name: z.literal('fixed').describe('One task only.'),
+      task: task.nullable().default(null).describe('Name or number of the task; null: the main task.'),
+    }),
+    z.strictObject({
+      name: z.literal('best-fixed').describe('One model for each task; the best on the main task wins.'),
+      tasks: z.array(task).min(1).nullable().default(null).describe('Names or numbers of the candidates; null: all.'),
+    }),
+    z.strictObject({ name: z.literal('mtl').describe('Every task equally likely.') }),
+    z.strictObject({
+      name: z.literal('curriculum').describe('From the easiest task to the main one.'),
+      easiest: z.enum(['first', 'last']).default('last').describe('Which end of the list of tasks is the easiest.'),
+      until: z.enum(['main', 'hardest']).default('main').describe('Task of the last stage.'),
+    }),
+    z.strictObject({
+      name: z.literal('annealing').describe('From all tasks alike to a preference of large numbers.'),
+      prefer: z.enum(['larger', 'smaller']).default('larger').describe('Numbers that are preferred in the end.'),
+    }),
+    z.strictObject({
+      name: z.literal('window').describe('Every task near a given one equally likely.'),
+      around: task.nullable().default(null).describe('Name or number of the middle; null: the main task.'),
+      radius: z.int().min(0).default(2).describe('Tasks on each side.'),
+    }),
+    z.strictObject({
+      name: z.literal('self-paced').describe('The main task without the hardest samples of each batch.'),
+      from: z.number().min(0).lt(100).default(40).describe('Percentage of a batch left out at the beginning.'),
+      to: z.number().min(0).lt(100).default(0).describe('Percentage left out at the end.'),
+    }),
+    z.strictObject({
+      name: z.literal('greedy').describe("As in qlib's code: always the most probable task."),
+      hidden: hidden.default([32]).describe('Widths of the hidden layers.'),
+      learningRate: z.number().positive().default(5e-7).describe('Of Adam, once for each validation batch.'),
+      without,
+    }),
+    z.strictObject({
+      name: z.literal('soft').describe("As in qlib's code: all tasks, weighted with their probabilities."),
+      hidden: hidden.default([32]).describe('Widths of the hidden layers.'),
+      learningRate: z.number().positive().default(5e-7).describe('Of Adam, once for each validation batch.'),
+      without,
+    }),
+    z.strictObject({
+      name: z.literal('aligned').describe("Tasks whose gradients agree with the main task's validation gradient."),
+      learningRate: z.number().positive().default(0.5).describe('Of the logits.'),
+      every: z.int().min(1).default(10).describe('Updates between two measurements of the gradients.'),
+    }),
+    z.strictObject({
+      name: z.literal('bandit').describe('Exponential weights over the tasks, blind to the samples.'),
+      learningRate: z.number().positive().default(0.1).describe('Of the weights.'),
+      explore: z.number().min(0).max(1).default(0.05).describe('Share of the uniform distribution.'),
+      reward: reward.reward.default('difference'),
+      skipFirst: reward.skipFirst.default(true),
+      baseline: reward.baseline.default(0.9),
+      normalise: reward.normalise.default(0.9),
+    }),
+  ])
+  .describe('How the task of each sample is chosen; docs/strategies.md has the formulas.');
+
+export type StrategyConfig = z.output<typeof strategySchema>;
+
+/** The `training` of a configuration. */
+export const trainingSchema = section({
+  episodes: z.int().min(1).default(100).describe('E: validations, after each of which the scheduler is updated.'),
+  steps: z.int().min(1).default(100).describe('S: updates of the model in an episode.'),
+}).describe('The extent of Algorithm 1.');
+
+/** A key that a preset gives a value to where it is left out. */
+function preset<S extends z.ZodType>(key: S, values: string) {
+  return key.optional().describe(`${key.description} ${values}`);
+}

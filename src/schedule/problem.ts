@@ -1,0 +1,147 @@
+import { InputError } from '../errors.js';
+import type { Resumable } from '../run/index.js';
+
+/** One member T_m of 𝒯: translate with a wait of m words, predict the m-th day ahead. */
+export interface Task {
+  /** Unique among the tasks of a problem, for people and for configurations: `wait-3`, `day-1`. */
+  readonly name: string;
+  /** m. Tasks are listed in the order of m. */
+  readonly number: number;
+}
+
+/** Columns of the scheduler's input I that belong together and can be switched off together. */
+export interface FeatureGroup {
+  readonly name: string;
+  /** Number of columns. */
+  readonly width: number;
+}
+
+/** Where the training stands, as far as features and strategies may depend on it. */
+export interface Status {
+  /** t, the number of the update that is being prepared, from 1. */
+  readonly update: number;
+  /** t_max, the number of updates of the whole training. */
+  readonly updates: number;
+  /** Main-task performance at the last validation; before the first update it is that of the untrained model. */
+  readonly performance: number;
+  /** Mean of the performances at all validations so far, that of the untrained model included. */
+  readonly meanPerformance: number;
+}
+
+/** A task and a weight for each sample of a batch: D̃ of Algorithm 1. */
+export interface Assignment {
+  /** Index into the tasks, for each sample. */
+  readonly tasks: Int32Array;
+  /** ≥ 0 for each sample; a sample of weight 0 counts as if it were not in the batch. */
+  readonly weights: Float32Array;
+}
+
+/** The parameters' gradients, each as one flat vector. */
+export interface GradientAccess<Batch> {
+  /** Length of the vector. */
+  readonly size: number;
+  /** Writes ∇θ of the mean loss of the batch with every sample on one task. */
+  ofTask(batch: Batch, task: number, out: Float32Array): Promise<void>;
+  /** Writes ∇θ of the main task's loss on validation data. */
+  ofValidation(out: Float32Array): Promise<void>;
+}
+
+/**
+ * What an application hands to the trainer: tasks, batches, features, one training step, validation. Everything random
+ * in it follows from a seed and is part of the state that `capture` gives, the position in the data included.
+ *
+ * The optional members are abilities that only some strategies ask for; a strategy whose problem lacks one is refused
+ * when it is made.
+ */
+export interface Problem<Batch = unknown> extends Resumable {
+  /** 𝒯, in the order of difficulty (in either direction). */
+  readonly tasks: readonly Task[];
+  /** Index of the main task. */
+  readonly main: number;
+  /** All that the scheduler may see, in the order of the columns. */
+  readonly features: readonly FeatureGroup[];
+
+  /** The next minibatch of the training data. */
+  nextBatch(): Batch | Promise<Batch>;
+  /** B: samples in a batch. */
+  sizeOf(batch: Batch): number;
+  /**
+   * Writes I_{x,y,θ} of every sample, row by row: the columns of the named groups, in the order of `features`, and no
+   * others. What is not asked for need not be computed.
+   */
+  writeFeatures(batch: Batch, status: Status, groups: readonly string[], out: Float32Array): void | Promise<void>;
+  /** θ ← θ − η₁ ∇θ Σ wᵢ ℓ(xᵢ, yᵢ, Tᵢ; θ) / Σ wᵢ, or any other gradient-based update. Returns that mean loss. */
+  train(batch: Batch, assignment: Assignment): Promise<number>;
+  /** ℳ(D_v; θ): performance on the main task, higher is better, in evaluation mode. It changes nothing. */
+  validate(): Promise<number>;
+
+  /** The update with Σᵢ Σ_T w_{iT} ℓ(xᵢ, yᵢ, T; θ) / B, for weights [B, K] whose rows sum to one. */
+  trainBlend?(batch: Batch, weights: Float32Array): Promise<number>;
+  /** ℓ(xᵢ, yᵢ, T_main; θ) of every sample, in evaluation mode. */
+  mainLosses?(batch: Batch): Promise<Float32Array>;
+  /** The validation data as batches of which features and main-task losses can be taken. */
+  validationBatches?(): Iterable<Batch>;
+  readonly gradients?: GradientAccess<Batch>;
+  /** Writes what is needed to use the model besides its parameters into the run folder. */
+  saveFiles?(folder: string): void;
+  /** Figures on test data, by name. */
+  test?(): Promise<Readonly<Record<string, number>>>;
+  /** Frees what the garbage collector does not. */
+  close?(): Promise<void>;
+}
+
+type Ability = 'trainBlend' | 'mainLosses' | 'validationBatches' | 'gradients';
+
+/** The problem, known to have the abilities; an error that names the strategy if it lacks one. */
+export function requireAbilities<Batch, A extends Ability>(
+  problem: Problem<Batch>,
+  strategy: string,
+  ...abilities: A[]
+): Problem<Batch> & Required<Pick<Problem<Batch>, A>> {
+  for (const ability of abilities) {
+    if (problem[ability] !== undefined) continue;
+    throw new InputError(
+      `the strategy ${strategy} needs a problem with ${ABILITIES[ability]}, which this one has not`,
+      {
+        key: 'strategy.name',
+      },
+    );
+  }
+  return problem as Problem<Batch> & Required<Pick<Problem<Batch>, A>>;
+}
+
+const ABILITIES: Record<Ability, string> = {
+  trainBlend: 'a training step on all tasks at once (trainBlend)',
+  mainLosses: 'main-task losses of single samples (mainLosses)',
+  validationBatches: 'validation data in batches (validationBatches)',
+  gradients: 'access to gradients (gradients)',
+};
+
+/** Index of a task that is given by its name or its number m. */
+export function taskIndex(tasks: readonly Task[], wanted: string | number, key: string): number {
+  const index = tasks.findIndex(({ name, number }) => (typeof wanted === 'number' ? number : name) === wanted);
+  if (index >= 0) return index;
+  const known = tasks.map(({ name }) => name).join(', ');
+  throw new InputError(
+    `there is no task ${JSON.stringify(wanted)}, expected the name or the number of one of ${known}`,
+    {
+      key,
+    },
+  );
+}
+
+/** The feature groups that are left when those named in `without` are switched off. */
+export function remainingGroups(groups: readonly FeatureGroup[], without: readonly string[]): readonly FeatureGroup[] {
+  for (const name of without) {
+    if (groups.some((group) => group.name === name)) continue;
+    const known = groups.map((group) => group.name).join(', ');
+    throw new InputError(`there is no feature group ${JSON.stringify(name)}, expected some of ${known}`, {
+      key: 'strategy.without',
+    });
+  }
+  const left = groups.filter(({ name }) => !without.includes(name));
+  if (left.length > 0) return left;
+  throw new InputError('no feature group is left for the scheduler to see (the strategy bandit needs none)', {
+    key: 'strategy.without',
+  });
+}

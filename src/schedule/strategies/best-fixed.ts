@@ -1,0 +1,87 @@
+import type { Snapshot } from '../../run/index.js';
+import { type Problem, type Status, taskIndex } from '../problem.js';
+import { copySnapshot, joinSnapshots, partOf, stateOnly } from '../snapshots.js';
+import type { Strategy } from '../strategy.js';
+import { oneHot, repeated } from './distribution.js';
+
+export interface BestFixedOptions {
+  /** The candidates for k*, by name or number. Default all tasks. */
+  readonly tasks?: readonly (string | number)[] | null;
+}
+
+/**
+ * Wait-k*: one model after the other, each trained on one task alone from the same start and on the same batches. The
+ * state of the model that was best on the main task's validation data is what is left in the end.
+ */
+export class BestFixed<Batch> implements Strategy<Batch> {
+  readonly name = 'best-fixed';
+  readonly passes: number;
+  private readonly candidates: readonly number[];
+  private pass = 0;
+  private start: Snapshot | undefined;
+  private best: { performance: number; task: number; model: Snapshot } | undefined;
+
+  constructor(
+    private readonly problem: Problem<Batch>,
+    { tasks = null }: BestFixedOptions = {},
+  ) {
+    const wanted = tasks?.map((task) => taskIndex(problem.tasks, task, 'strategy.tasks'));
+    this.candidates = wanted ?? problem.tasks.map((_, i) => i);
+    this.passes = this.candidates.length;
+  }
+
+  /** Index of k*, as far as is known. */
+  get bestTask(): number | undefined {
+    return this.best?.task;
+  }
+
+  async policy(batch: Batch): Promise<Float32Array> {
+    return repeated(oneHot(this.candidates[this.pass], this.problem.tasks.length), this.problem.sizeOf(batch));
+  }
+
+  async beginEpisode({ update, updates }: Status): Promise<void> {
+    this.start ??= copySnapshot(this.problem.capture());
+    const pass = Math.floor(((update - 1) * this.passes) / updates);
+    if (pass !== this.pass) this.problem.restore(copySnapshot(this.start));
+    this.pass = pass;
+  }
+
+  async choose(batch: Batch) {
+    const size = this.problem.sizeOf(batch);
+    return {
+      kind: 'sampled',
+      tasks: new Int32Array(size).fill(this.candidates[this.pass]),
+      weights: new Float32Array(size).fill(1),
+      entropy: 0,
+    } as const;
+  }
+
+  async endEpisode(performance: number, { update, updates }: Status) {
+    if (this.best === undefined || performance > this.best.performance) {
+      this.best = { performance, task: this.candidates[this.pass], model: copySnapshot(this.problem.capture()) };
+    }
+    if (update === updates) this.problem.restore(copySnapshot(this.best.model));
+    return {};
+  }
+
+  capture(): Snapshot {
+    const none = stateOnly(null);
+    const best = this.best && { performance: this.best.performance, task: this.best.task };
+    return joinSnapshots({
+      own: stateOnly({ pass: this.pass, best }),
+      start: this.start ?? none,
+      best: this.best?.model ?? none,
+    });
+  }
+
+  restore(snapshot: Snapshot): void {
+    const { pass, best } = partOf(snapshot, 'own').state as {
+      pass: number;
+      best?: { performance: number; task: number };
+    };
+    const start = partOf(snapshot, 'start');
+    this.pass = pass;
+    this.start = start.state === null ? undefined : copySnapshot(start);
+    this.best = best && { ...best, model: copySnapshot(partOf(snapshot, 'best')) };
+  }
+}

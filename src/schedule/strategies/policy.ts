@@ -1,0 +1,161 @@
+import { InputError } from '../../errors.js';
+import { lastSize, linear, torchLinear, torchUniform, zeros } from '../../nn/index.js';
+import { Inference, type InputTypes, type OptimizerConfig, Training } from '../../optim/index.js';
+import type { Random } from '../../random.js';
+import type { Snapshot } from '../../run/index.js';
+import {
+  exp,
+  f32,
+  i32,
+  logSoftmax,
+  mul,
+  neg,
+  type Parameters,
+  pick,
+  relu,
+  linear as scaledLinear,
+  sub,
+  sum,
+  type Tensor,
+  tanh,
+} from '../../tensor/index.js';
+import { captureTraining, restoreTraining } from '../snapshots.js';
+import type { Actions } from './buffer.js';
+
+export interface PolicyOptions {
+  /** Widths of the hidden layers. */
+  readonly hidden: readonly number[];
+  readonly activation: 'tanh' | 'relu';
+  readonly optimizer: OptimizerConfig;
+  readonly clip?: { readonly norm?: number; readonly value?: number };
+  /** Whether the last layer starts at zero, so that every task is equally likely; else as PyTorch's. */
+  readonly startUniform: boolean;
+  /** Threads inside one operation of an update. */
+  readonly threads: number;
+}
+
+/** How z follows from the features: z = (x − mean)·inverseStd. */
+export interface Scale {
+  readonly mean: Float32Array;
+  readonly inverseStd: Float32Array;
+}
+
+export interface Ascent {
+  /** Factor of Σ log P. */
+  readonly gain: number;
+  /** Factor of Σ H. */
+  readonly entropy: number;
+  /** η₂. */
+  readonly learningRate: number;
+}
+
+/** φ(I; ω): a multilayer perceptron over the features whose softmax is the distribution of the task. */
+export class Policy {
+  private constructor(
+    private readonly width: number,
+    private readonly training: Training,
+    private readonly inference: Inference,
+  ) {}
+
+  static async create(width: number, tasks: number, random: Random, options: PolicyOptions): Promise<Policy> {
+    const logits = network(tasks, options);
+    const training = await Training.create({
+      // − gain·Σ log P(T) − entropy·Σ H, whose descent is the ascent wanted.
+      model: (p, { features, mean, inverseStd, actions, gain, entropy }) => {
+        const logP = logSoftmax(logits(p, features, mean, inverseStd)); // [N, K]
+        const likelihood = mul(gain, sum(pick(logP, actions)));
+        const spread = mul(entropy, sum(mul(exp(logP), logP)));
+        return { loss: sub(spread, likelihood) };
+      },
+      inputs: { ...inputs(width), actions: i32('N'), gain: f32(), entropy: f32() },
+      batch: 'N',
+      random,
+      optimizer: options.optimizer,
+      clip: options.clip,
+      threads: options.threads,
+      accumulate: true,
+    });
+    const inference = await Inference.create({
+      model: (p, { features, mean, inverseStd }) => {
+        const logP = logSoftmax(logits(p, features, mean, inverseStd));
+        const probabilities = exp(logP);
+        return { probabilities, entropy: neg(sum(mul(probabilities, logP))) };
+      },
+      inputs: inputs(width),
+      arena: training.arena,
+      // A batch is too short to be worth waiting for another thread.
+      threads: 1,
+    });
+    return new Policy(width, training, inference);
+  }
+
+  /** The distributions [N, K] for N rows of features, and the sum of their entropies in nats. */
+  async evaluate(features: Float32Array, scale: Scale): Promise<{ probabilities: Float32Array; entropy: number }> {
+    const { probabilities, entropy } = await this.inference.run(this.feeds(features, scale));
+    const sum = entropy.data[0] as number;
+    if (!Number.isFinite(sum)) throw this.notFinite(features);
+    return { probabilities: probabilities.data as Float32Array, entropy: sum };
+  }
+
+  /** ω ← ω + η₂ ∇ω Σ (gain·log P(T | I) + entropy·H(I)) over all chunks, or the optimiser's version of it. ‖∇ω‖. */
+  async ascend(chunks: readonly Actions[], scale: Scale, { gain, entropy, learningRate }: Ascent): Promise<number> {
+    const factors = { gain: scalar(gain), entropy: scalar(entropy) };
+    const feeds = chunks.map(({ features, tasks }) => ({
+      ...this.feeds(features, scale),
+      ...factors,
+      actions: { data: tasks, shape: [tasks.length] },
+    }));
+    return (await this.training.step(feeds, learningRate)).gradNorm;
+  }
+
+  capture(): Snapshot {
+    return captureTraining(this.training);
+  }
+
+  restore(snapshot: Snapshot): void {
+    restoreTraining(this.training, snapshot);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.training.close(), this.inference.close()]);
+  }
+
+  private notFinite(features: Float32Array): InputError {
+    const at = features.findIndex((value) => !Number.isFinite(value));
+    if (at < 0) return new InputError('the parameters of the scheduler have become infinite: lower its learning rate');
+    const [row, column] = [Math.floor(at / this.width), at % this.width];
+    return new InputError(`feature ${column + 1} of sample ${row + 1} of the batch is ${features[at]}`);
+  }
+
+  private feeds(features: Float32Array, { mean, inverseStd }: Scale) {
+    return {
+      features: { data: features, shape: [features.length / this.width, this.width] },
+      mean: { data: mean, shape: [this.width] },
+      inverseStd: { data: inverseStd, shape: [this.width] },
+    };
+  }
+}
+
+const inputs = (width: number) =>
+  ({ features: f32('N', width), mean: f32(width), inverseStd: f32(width) }) satisfies InputTypes;
+
+const scalar = (value: number) => ({ data: Float32Array.of(value), shape: [] });
+
+/**
+ * W₁z + b₁ with z = (x − mean)·inverseStd is computed as (W₁·inverseStd)x + (b₁ − (W₁·inverseStd)mean): the scale goes
+ * into the small weight instead of into all the features.
+ */
+function network(tasks: number, { hidden, activation, startUniform }: PolicyOptions) {
+  const squash = activation === 'tanh' ? tanh : relu;
+  return (p: Parameters, features: Tensor, mean: Tensor, inverseStd: Tensor): Tensor => {
+    const width = lastSize(features);
+    const first = p.under(0);
+    const weight = mul(first.get('weight', [hidden[0], width], torchLinear), inverseStd); // [H, F]
+    const offset = sum(mul(weight, mean), { axes: [-1] }); // [H]
+    const bias = sub(first.get('bias', [hidden[0]], torchUniform(width)), offset);
+    const below = squash(scaledLinear(features, weight, bias)); // [N, H]
+    const top = hidden.slice(1).reduce((h, size, i) => squash(linear(p.under(i + 1), h, size)), below);
+    const start = startUniform ? { weight: zeros, biasStart: zeros } : {};
+    return linear(p.under(hidden.length), top, tasks, start); // [N, K]
+  };
+}

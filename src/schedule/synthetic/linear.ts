@@ -1,0 +1,250 @@
+import { InputError } from '../../errors.js';
+import { Random, type RandomState } from '../../random.js';
+import type { Snapshot } from '../../run/index.js';
+import {
+  type Assignment,
+  type FeatureGroup,
+  type GradientAccess,
+  type Problem,
+  type Status,
+  type Task,
+  taskIndex,
+} from '../problem.js';
+
+/** What the labels of a task are made of. */
+export interface Teacher {
+  readonly name: string;
+  /** w_T for each kind of sample: the label of a sample of kind c is w_T[c]·x + noise. */
+  readonly slopes: readonly (readonly number[])[];
+  /** Standard deviation of the noise in training labels; those of validation and test data all have a little. */
+  readonly noise: number;
+}
+
+export interface LinearOptions {
+  /** The tasks, numbered from 1. */
+  readonly teachers: readonly Teacher[];
+  /** Name of the main task. */
+  readonly main: string;
+  readonly random: Random;
+  /** B. Default 16. */
+  readonly batch?: number;
+  /** η₁. Default 0.1. */
+  readonly learningRate?: number;
+}
+
+/** Samples, each with the labels of all tasks. */
+export interface LinearBatch {
+  /** [B, D] */
+  readonly x: Float64Array;
+  /** [B] */
+  readonly kinds: Int32Array;
+  /** [B, K] */
+  readonly labels: Float64Array;
+}
+
+/**
+ * Linear regression by stochastic gradient descent on labels that teachers make up: small enough that it can be
+ * reasoned about what a scheduler ought to do. A sample is x ~ N(0, 1)^D and a kind, all kinds being equally likely;
+ * the loss is ½(w·x − label)².
+ */
+export class LinearProblem implements Problem<LinearBatch> {
+  readonly tasks: readonly Task[];
+  readonly main: number;
+  readonly features: readonly FeatureGroup[] = [
+    { name: 'progress', width: 1 },
+    { name: 'kind', width: 1 },
+    { name: 'loss', width: 1 },
+    { name: 'validation', width: 2 },
+  ];
+  readonly gradients: GradientAccess<LinearBatch>;
+
+  private readonly teachers: readonly Teacher[];
+  private readonly dimension: number;
+  private readonly kinds: number;
+  private readonly batch: number;
+  private readonly learningRate: number;
+  private readonly validation: LinearBatch;
+  private readonly testData: LinearBatch;
+  private random: Random;
+  private readonly weights: Float64Array;
+
+  constructor({ teachers, main, random, batch = 16, learningRate = 0.1 }: LinearOptions) {
+    this.teachers = teachers;
+    this.tasks = teachers.map(({ name }, i) => ({ name, number: i + 1 }));
+    this.main = taskIndex(this.tasks, main, 'main');
+    this.kinds = teachers[0].slopes.length;
+    this.dimension = teachers[0].slopes[0].length;
+    const fits = teachers.every(({ slopes }) => slopes.length === this.kinds && slopes.every(this.isSlope, this));
+    if (!fits) throw new InputError('all teachers need slopes of one length for the same kinds of samples');
+    this.batch = batch;
+    this.learningRate = learningRate;
+    this.validation = this.draw(random.fork('validation'), VALIDATION_SAMPLES, EVALUATION_NOISE);
+    this.testData = this.draw(random.fork('test'), TEST_SAMPLES, EVALUATION_NOISE);
+    this.random = random.fork('batches');
+    this.weights = new Float64Array(this.dimension);
+    this.gradients = {
+      size: this.dimension,
+      ofTask: async (data, task, out) => out.set(this.gradient(data, every(data, task))),
+      ofValidation: async (out) => out.set(this.gradient(this.validation, every(this.validation, this.main))),
+    };
+  }
+
+  nextBatch(): LinearBatch {
+    return this.draw(this.random, this.batch);
+  }
+
+  sizeOf({ kinds }: LinearBatch): number {
+    return kinds.length;
+  }
+
+  writeFeatures(batch: LinearBatch, status: Status, groups: readonly string[], out: Float32Array): void {
+    const columns = groups.flatMap((group) => this.columns(group, batch, status));
+    for (let i = 0; i < batch.kinds.length; i++) {
+      for (let j = 0; j < columns.length; j++) out[i * columns.length + j] = columns[j](i);
+    }
+  }
+
+  async train(batch: LinearBatch, assignment: Assignment): Promise<number> {
+    const total = assignment.weights.reduce((sum, weight) => sum + weight, 0);
+    const loss = assignment.weights.reduce(
+      (sum, weight, i) => sum + weight * this.loss(batch, i, assignment.tasks[i]),
+      0,
+    );
+    this.descend(this.gradient(batch, assignment));
+    return loss / total;
+  }
+
+  async trainBlend(batch: LinearBatch, blend: Float32Array): Promise<number> {
+    const [size, K] = [batch.kinds.length, this.tasks.length];
+    const direction = new Float64Array(this.dimension);
+    let loss = 0;
+    for (let task = 0; task < K; task++) {
+      const weights = Float32Array.from({ length: size }, (_, i) => blend[i * K + task]);
+      const share = weights.reduce((sum, weight) => sum + weight, 0) / size;
+      if (share === 0) continue;
+      const gradient = this.gradient(batch, { tasks: new Int32Array(size).fill(task), weights });
+      for (let j = 0; j < direction.length; j++) direction[j] += share * gradient[j];
+      for (let i = 0; i < size; i++) loss += (weights[i] * this.loss(batch, i, task)) / size;
+    }
+    this.descend(direction);
+    return loss;
+  }
+
+  async mainLosses(batch: LinearBatch): Promise<Float32Array> {
+    return Float32Array.from(batch.kinds, (_, i) => this.loss(batch, i, this.main));
+  }
+
+  *validationBatches(): Generator<LinearBatch> {
+    const { x, kinds, labels } = this.validation;
+    const [D, K] = [this.dimension, this.tasks.length];
+    for (let begin = 0; begin < kinds.length; begin += this.batch) {
+      const end = begin + this.batch;
+      yield {
+        x: x.subarray(begin * D, end * D),
+        kinds: kinds.subarray(begin, end),
+        labels: labels.subarray(begin * K, end * K),
+      };
+    }
+  }
+
+  async validate(): Promise<number> {
+    return -this.meanLoss(this.validation);
+  }
+
+  async test(): Promise<{ loss: number }> {
+    return { loss: this.meanLoss(this.testData) };
+  }
+
+  capture(): Snapshot {
+    const tensors = new Map([['weights', { dtype: 'F64', shape: [this.dimension], data: this.weights } as const]]);
+    return { tensors, state: this.random.state() };
+  }
+
+  restore({ tensors, state }: Snapshot): void {
+    this.weights.set(tensors.get('weights')!.data as Float64Array);
+    this.random = Random.restore(state as RandomState);
+  }
+
+  private isSlope(slope: readonly number[]): boolean {
+    return slope.length === this.dimension;
+  }
+
+  /** Training data, or data in which all labels have the same noise. */
+  private draw(random: Random, size: number, sameNoise?: number): LinearBatch {
+    const [D, K] = [this.dimension, this.teachers.length];
+    const batch = { x: new Float64Array(size * D), kinds: new Int32Array(size), labels: new Float64Array(size * K) };
+    for (let i = 0; i < size; i++) {
+      const x = batch.x.subarray(i * D, (i + 1) * D);
+      random.fillNormal(x, 0, 1);
+      const kind = random.int(this.kinds);
+      batch.kinds[i] = kind;
+      for (const [task, { slopes, noise }] of this.teachers.entries()) {
+        batch.labels[i * K + task] = dot(slopes[kind], x) + (sameNoise ?? noise) * random.normal();
+      }
+    }
+    return batch;
+  }
+
+  private columns(group: string, batch: LinearBatch, status: Status): ((i: number) => number)[] {
+    switch (group) {
+      case 'progress':
+        return [() => status.update / status.updates];
+      case 'kind':
+        return [(i) => batch.kinds[i]];
+      case 'loss':
+        return [(i) => this.loss(batch, i, this.main)];
+      case 'validation':
+        return [() => -status.performance, () => -status.meanPerformance];
+      default:
+        throw new RangeError(`there is no feature group ${group}`);
+    }
+  }
+
+  private residual({ x, labels }: LinearBatch, i: number, task: number): number {
+    const D = this.dimension;
+    return dot(this.weights, x.subarray(i * D, (i + 1) * D)) - labels[i * this.tasks.length + task];
+  }
+
+  private loss(batch: LinearBatch, i: number, task: number): number {
+    return 0.5 * this.residual(batch, i, task) ** 2;
+  }
+
+  private meanLoss(data: LinearBatch): number {
+    let sum = 0;
+    for (let i = 0; i < data.kinds.length; i++) sum += this.loss(data, i, this.main);
+    return sum / data.kinds.length;
+  }
+
+  /** ∇ Σ wᵢ ½(w·xᵢ − label)² / Σ wᵢ = Σ wᵢ (w·xᵢ − label) xᵢ / Σ wᵢ */
+  private gradient(batch: LinearBatch, { tasks, weights }: Assignment): Float64Array {
+    const D = this.dimension;
+    const total = weights.reduce((sum, weight) => sum + weight, 0);
+    const gradient = new Float64Array(D);
+    for (let i = 0; i < tasks.length; i++) {
+      if (weights[i] === 0) continue;
+      const factor = (weights[i] * this.residual(batch, i, tasks[i])) / total;
+      for (let j = 0; j < D; j++) gradient[j] += factor * batch.x[i * D + j];
+    }
+    return gradient;
+  }
+
+  private descend(gradient: Float64Array): void {
+    for (let j = 0; j < gradient.length; j++) this.weights[j] -= this.learningRate * gradient[j];
+  }
+}
+
+const VALIDATION_SAMPLES = 256;
+const TEST_SAMPLES = 1024;
+/** No model can have a main-task loss below half the square of it. */
+const EVALUATION_NOISE = 0.3;
+
+function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  let sum = 0;
+  for (let j = 0; j < a.length; j++) sum += a[j] * b[j];
+  return sum;
+}
+
+/** Every sample on one task. */
+function every({ kinds: { length } }: LinearBatch, task: number): Assignment {
+  return { tasks: new Int32Array(length).fill(task), weights: new Float32Array(length).fill(1) };
+}

@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest';
+import { Random } from '../../src/random.js';
+import type { Problem, Status } from '../../src/schedule/index.js';
+import { annealedDistribution, annealing } from '../../src/schedule/strategies/annealing.js';
+import { curriculum, curriculumTask } from '../../src/schedule/strategies/curriculum.js';
+import { withoutHardest } from '../../src/schedule/strategies/self-paced.js';
+import { window } from '../../src/schedule/strategies/window.js';
+import { advance, start, strategyConfig } from './trainings.js';
+
+/** Tasks wait-1, …, wait-M with main task wait-k, and batches of one sample. */
+function waits(M: number, k: number): Problem {
+  const tasks = Array.from({ length: M }, (_, i) => ({ name: `wait-${i + 1}`, number: i + 1 }));
+  return { tasks, main: k - 1, sizeOf: () => 1 } as unknown as Problem;
+}
+
+const at = (update: number, updates: number): Status => ({ update, updates, performance: 0, meanPerformance: 0 });
+
+/** m of each update of a strategy that leaves no choice. */
+async function course(strategy: { policy(batch: unknown, status: Status): Promise<Float32Array> }, updates: number) {
+  const rows = await Promise.all(Array.from({ length: updates }, (_, i) => strategy.policy(null, at(i + 1, updates))));
+  return rows.map((row) => row.indexOf(1) + 1);
+}
+
+// Appendix A.2: m = M − ⌊(t − 1)/t_max · (M − k + 1)⌋.
+test('the curriculum goes from the easiest task to the main task in equal stages', async () => {
+  const random = new Random(1);
+  // M = 5, k = 3, t_max = 9: (t − 1)/9 · 3 = 0, 1/3, 2/3 | 1, 4/3, 5/3 | 2, 7/3, 8/3
+  expect(await course(curriculum(waits(5, 3), random), 9)).toEqual([5, 5, 5, 4, 4, 4, 3, 3, 3]);
+  // M = 4, k = 1, t_max = 6: (t − 1)/6 · 4 = 0, 0.67, 1.33, 2, 2.67, 3.33
+  expect(await course(curriculum(waits(4, 1), random), 6)).toEqual([4, 4, 3, 2, 2, 1]);
+  // The paper's M = 13, k = 9, t_max = 10: (t − 1)/10 · 5 = 0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5
+  expect(await course(curriculum(waits(13, 9), random), 10)).toEqual([13, 13, 12, 12, 11, 11, 10, 10, 9, 9]);
+});
+
+test('the curriculum can begin at the other end, and go on to the hardest task', async () => {
+  const random = new Random(1);
+  // The mirror image of M = 5, k = 3: day 1 is the easiest.
+  const first = { easiest: 'first' } as const;
+  expect(await course(curriculum(waits(5, 3), random, first), 9)).toEqual([1, 1, 1, 2, 2, 2, 3, 3, 3]);
+  // Main task day 1, until the hardest, t_max = 7, 5 stages: (t − 1)/7 · 5 = 0, 0.71, 1.43, 2.14, 2.86, 3.57, 4.29
+  const on = { ...first, until: 'hardest' } as const;
+  expect(await course(curriculum(waits(5, 1), random, on), 7)).toEqual([1, 1, 2, 3, 3, 4, 5]);
+});
+
+test('no rounding moves the border of a stage', () => {
+  // 49 stages of one update: (t − 1)/49 · 49 is 1 for t = 2, but 0.9999999999999999 in floating point.
+  expect((1 / 49) * 49).toBeLessThan(1);
+  expect(curriculumTask(48, 0, 2, 49)).toBe(47);
+  for (let stages = 1; stages <= 13; stages++) {
+    for (const length of [1, 7, 33, 1000]) {
+      for (let stage = 0; stage < stages; stage++) {
+        expect(curriculumTask(stages - 1, 0, stage * length + 1, stages * length)).toBe(stages - 1 - stage);
+        expect(curriculumTask(stages - 1, 0, (stage + 1) * length, stages * length)).toBe(stages - 1 - stage);
+      }
+    }
+  }
+});
+
+// Appendix E.2 (3): p_t(m) = (1 − t/t_max)/4 + t/t_max · m/(1 + 2 + 3 + 4).
+test('annealing goes from uniform to a preference of larger m', async () => {
+  const strategy = annealing(waits(4, 2), new Random(1));
+  const table = [
+    [1, [0.2125, 0.2375, 0.2625, 0.2875]], // ¾·¼ + ¼·m/10
+    [2, [0.175, 0.225, 0.275, 0.325]], // ½·¼ + ½·m/10
+    [3, [0.1375, 0.2125, 0.2875, 0.3625]],
+    [4, [0.1, 0.2, 0.3, 0.4]],
+  ] as const;
+  for (const [t, expected] of table) {
+    const policy = await strategy.policy(null, at(t, 4));
+    expected.forEach((p, i) => {
+      expect(policy[i]).toBeCloseTo(p, 7);
+    });
+  }
+  expect(annealedDistribution([1, 2, 3, 4], 0)).toEqual([0.25, 0.25, 0.25, 0.25]);
+  const smaller = await annealing(waits(4, 2), new Random(1), { prefer: 'smaller' }).policy(null, at(4, 4));
+  expect([...smaller].map((p) => Number(p.toFixed(6)))).toEqual([0.4, 0.3, 0.2, 0.1]);
+});
+
+test('a window is cut where the tasks end', async () => {
+  const policy = async (around: number, radius: number) => [
+    ...(await window(waits(6, 3), new Random(1), { around, radius }).policy(null, at(1, 1))),
+  ];
+  expect(await policy(4, 1)).toEqual([0, 0, 1 / 3, 1 / 3, 1 / 3, 0].map(Math.fround));
+  expect(await policy(6, 2)).toEqual([0, 0, 0, 1 / 3, 1 / 3, 1 / 3].map(Math.fround));
+  expect([...(await window(waits(6, 3), new Random(1), { radius: 0 }).policy(null, at(1, 1)))]).toEqual([
+    0, 0, 1, 0, 0, 0,
+  ]);
+});
+
+test('self-paced learning leaves out the largest losses, fewer and fewer', async () => {
+  // 40 % of 5 is 2: the losses 9 and 7. Of equal losses the later goes first.
+  expect([...withoutHardest([1, 9, 3, 7, 2], 40)]).toEqual([1, 0, 1, 0, 1]);
+  expect([...withoutHardest([5, 5, 5, 5, 5], 40)]).toEqual([1, 1, 1, 0, 0]);
+  expect([...withoutHardest([1, 9, 3, 7, 2], 19.9)]).toEqual([1, 1, 1, 1, 1]);
+
+  // Batches of 16, t_max = 8: τ = 40, 35, …, 5, of which ⌊τ · 16 / 100⌋ samples.
+  const { problem, strategy } = await start(strategyConfig({ name: 'self-paced' }), 1);
+  const dropped = [];
+  for (let t = 1; t <= 8; t++) {
+    const choice = await strategy.choose(await problem.nextBatch(), at(t, 8));
+    dropped.push(choice.weights.filter((weight) => weight === 0).length);
+  }
+  expect(dropped).toEqual([6, 5, 4, 4, 3, 2, 1, 0]);
+});
+
+test('best-fixed trains one model a task from the same start and ends with the best of them', async () => {
+  const extent = { episodes: 4, steps: 10 };
+  const alone = [];
+  for (const task of ['clean', 'main', 'off-60', 'off-120', 'off-180']) {
+    alone.push(await advance(await start(strategyConfig({ name: 'fixed', task }), 7), extent));
+  }
+  const subject = await start(strategyConfig({ name: 'best-fixed' }), 7);
+  const records = await advance(subject, extent);
+  const performances = alone.flat().map(({ performance }) => performance);
+  expect(records.map(({ performance }) => performance)).toEqual(performances);
+  expect(records.map(({ distribution }) => distribution.indexOf(1))).toEqual(
+    [0, 1, 2, 3, 4].flatMap((k) => [k, k, k, k]),
+  );
+  expect(await subject.problem.validate()).toBe(Math.max(...performances));
+  // `clean` has the labels of the main task without their noise.
+  expect(performances.indexOf(Math.max(...performances))).toBeLessThan(4);
+});
