@@ -4,7 +4,7 @@ import { describe } from 'vitest';
 
 const root = fileURLToPath(new URL('../../shared/', import.meta.url));
 const present = existsSync(root);
-if (!present && process.env['CI']) throw new Error(`CI must have the reference vectors at ${root}`);
+if (!present && process.env.CI) throw new Error(`CI must have the reference vectors at ${root}`);
 if (!present) console.warn(`reference vectors are not at ${root}: the tests that need them are skipped`);
 
 /** Path of a file of reference vectors or data, outside the repository. */

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
+import { InputError } from '../errors.js';
 import type { EpisodeRecord } from '../schedule/index.js';
 import { distributionPlot } from './distribution-plot.js';
 import { textTable } from './text-table.js';
@@ -28,6 +29,16 @@ same without the noise, those of the others are wrong. The best a scheduler can 
       learned: [],
     },
   },
+  {
+    config: 'market',
+    about: `A made-up stock market: forecast tomorrow's returns, with the days after tomorrow as further tasks. All
+three have the same best forecast up to scale, under noise of their own; no forecast can have a RankIC above .25.`,
+    strategies: {
+      fixed: ['strategy.name=fixed'],
+      mtl: ['strategy.name=mtl'],
+      learned: [],
+    },
+  },
 ];
 
 interface DemoOptions {
@@ -40,15 +51,21 @@ export function registerDemo(program: Command): void {
   program
     .command('demo')
     .description('Train a small built-in problem with several strategies and compare them.')
+    .argument('[problem]', `one of ${DEMOS.map(({ config }) => config).join(', ')}`, DEMOS[0].config)
     .option('--out <folder>', 'folder in which the run folders are made', 'runs')
     .option('--seed <number>', 'seed of all random numbers', '1')
     .option('--json', 'print the results as JSON', false)
-    .addHelpText('after', '\nExample:\n  tcts demo --seed 2')
+    .addHelpText('after', '\nExamples:\n  tcts demo --seed 2\n  tcts demo market')
     .action(demoCommand);
 }
 
-async function demoCommand(options: DemoOptions): Promise<void> {
-  for (const demo of DEMOS) await runDemo(demo, options);
+async function demoCommand(name: string, options: DemoOptions): Promise<void> {
+  const demo = DEMOS.find(({ config }) => config === name);
+  if (demo === undefined) {
+    const known = DEMOS.map(({ config }) => config).join(', ');
+    throw new InputError(`there is no demo ${JSON.stringify(name)}, expected one of ${known}`);
+  }
+  await runDemo(demo, options);
 }
 
 async function runDemo({ config: name, about, strategies }: Demo, { out, seed, json }: DemoOptions): Promise<void> {

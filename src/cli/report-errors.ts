@@ -9,7 +9,7 @@ export async function runCommand(command: () => Promise<unknown>): Promise<void>
     process.exitCode = 1;
     if (error instanceof InputError) {
       process.stderr.write(`${pc.red('tcts:')} ${error.message}\n`);
-    } else if (process.env['TCTS_DEBUG']) {
+    } else if (process.env.TCTS_DEBUG) {
       throw error;
     } else {
       const message = error instanceof Error ? error.message : String(error);

@@ -5,6 +5,10 @@ import { InputError } from '../errors.js';
 
 interface TrainOptions {
   readonly set: readonly string[];
+  readonly strategy?: string;
+  readonly main?: string;
+  readonly tasks?: string;
+  readonly model?: string;
   readonly resume: boolean;
   readonly quiet: boolean;
   readonly json: boolean;
@@ -16,6 +20,10 @@ export function registerTrain(program: Command): void {
     .description('Train a model as a configuration says, in a run folder of its own.')
     .argument('<config>', 'configuration file; with --resume a run folder will do')
     .option('--set <key=value>', 'lay a value over the configuration; may be repeated', collect, [])
+    .option('--strategy <name>', 'short for --set strategy.name=<name>')
+    .option('--main <m>', 'short for --set problem.main=<m>')
+    .option('--tasks <n>', 'short for --set problem.tasks=<n>')
+    .option('--model <name>', 'short for --set problem.model.name=<name>')
     .option('--resume', 'go on with a run that was stopped, killed or interrupted', false)
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print the result as JSON', false)
@@ -27,6 +35,7 @@ Every key of a configuration is explained in configs/reference.yaml.
 Examples:
   tcts train configs/demo.yaml
   tcts train configs/demo.yaml --set strategy.name=mtl --set name=demo-mtl --set seed=2
+  tcts train configs/csi300.yaml --strategy mtl --main 2 --tasks 5 --model gru
   tcts train --resume runs/demo-mtl`,
     )
     .action(trainCommand);
@@ -45,7 +54,7 @@ async function trainCommand(target: string, options: TrainOptions): Promise<void
     });
   }
   const file = isFolder ? join(target, 'config.yaml') : target;
-  const config = loadConfig(trainConfigSchema, file, { set: options.set });
+  const config = loadConfig(trainConfigSchema, file, { set: [...options.set, ...shorthands(options)] });
   const folder = isFolder ? target : runPath(config, target);
   const { resume, quiet } = options;
   const { outcome, result } = await trainingRun(config, { folder, resume, quiet });
@@ -72,6 +81,12 @@ async function trainCommand(target: string, options: TrainOptions): Promise<void
 /** Four significant digits. */
 export function formatFigure(value: number): string {
   return String(Number(value.toPrecision(4)));
+}
+
+/** The flags that stand for keys of the configuration, as assignments to them. */
+function shorthands({ strategy, main, tasks, model }: TrainOptions): string[] {
+  const keys = { 'strategy.name': strategy, 'problem.main': main, 'problem.tasks': tasks, 'problem.model.name': model };
+  return Object.entries(keys).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
 }
 
 function collect(value: string, previous: string[]): string[] {

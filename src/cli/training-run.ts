@@ -46,7 +46,8 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
   const { folder, resume, quiet, onEpisode } = options;
   const random = new Random(config.seed);
   const { threads, workers } = config;
-  const problem = await createProblem(config.problem, { random: random.fork('problem'), threads, workers });
+  const note = quiet ? undefined : (line: string) => process.stderr.write(`${line}\n`);
+  const problem = await createProblem(config.problem, { random: random.fork('problem'), threads, workers, note });
   const strategy = await createStrategy(config.strategy, problem, random.fork('strategy'), threads);
   try {
     requireSinglePass(strategy, config.earlyStopping.patience);

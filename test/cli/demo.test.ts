@@ -57,3 +57,16 @@ test('a table has its numbers on the right', () => {
     ),
   ).toBe(['name    loss', '─────  ─────', 'fixed    0.5', 'mtl    12.25'].join('\n'));
 });
+
+test('the market is another demo', { timeout: 120_000 }, async () => {
+  const folder = temporaryFolder();
+  const { code, stdout, stderr } = await tcts(folder, 'demo', 'market', '--json');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const { rows } = JSON.parse(stdout) as { rows: { strategy: string; test: { RankIC: number } }[] };
+  expect(rows.map(({ strategy }) => strategy)).toEqual(['fixed', 'mtl', 'learned']);
+  // The planted signal allows .25 and less for what of it cannot be seen.
+  for (const { test: figures } of rows) expect(figures.RankIC).toBeGreaterThan(0.15);
+  expect((await tcts(folder, 'demo', 'weather')).stderr).toMatch(
+    /there is no demo "weather", expected one of demo, market/,
+  );
+});

@@ -1,0 +1,62 @@
+import { InputError } from '../errors.js';
+import type { Risk } from '../forecast/backtest/index.js';
+import { type Comparison, compareForecasts } from '../forecast/comparison.js';
+import { type Evaluation, evaluateForecast } from '../forecast/evaluation.js';
+import { type Evaluate, refuseFlags } from './evaluate.js';
+import { textTable } from './text-table.js';
+import { formatFigure } from './train.js';
+
+/** `tcts evaluate` for a run of a forecast. */
+export const evaluateForecastRun: Evaluate = async (run, flags) => {
+  refuseFlags(flags, 'forecast', 'k', 'beam', 'earlyEnd');
+  const { split = 'test', data, against, threads } = flags;
+  if (split !== 'test' && split !== 'validation') {
+    throw new InputError(`expected test or validation, found ${JSON.stringify(split)}`, { key: '--split' });
+  }
+  const evaluation = await evaluateForecast(run, { split, data, threads });
+  if (against === undefined) return { json: evaluation, text: textOf(evaluation) };
+  const comparison = compareForecasts(run, against, split);
+  return { json: { ...evaluation, comparison }, text: `${textOf(evaluation)}\n\n${comparisonText(comparison)}` };
+};
+
+function textOf({ split, main, samples, scores, quintiles, backtest, folder }: Evaluation): string {
+  const { days, ...figures } = scores;
+  const risks: [string, Risk][] = [
+    ['portfolio after costs', backtest.portfolio],
+    [backtest.benchmark, backtest.market],
+    ['excess before costs', backtest.excess],
+    ['excess after costs', backtest.excessAfterCosts],
+  ];
+  return [
+    `${split} part, day ${main} ahead: ${samples} forecasts on ${days} days with a correlation`,
+    '',
+    textTable(Object.keys(figures), [Object.values(figures).map(formatFigure)]),
+    '',
+    'mean daily return by predicted fifth, in basis points, the highest forecasts first:',
+    textTable(
+      quintiles.map((_, g) => `q${g + 1}`),
+      [quintiles.map((mean) => formatFigure(1e4 * mean))],
+    ),
+    '',
+    `backtest (top 50, 5 replaced a day), turnover ${formatFigure(100 * backtest.turnover)} % a day:`,
+    textTable(
+      ['', 'annual return', 'information ratio', 'maximum drawdown'],
+      risks.map(([name, { annualReturn, informationRatio, maxDrawdown }]) => [
+        name,
+        ...[annualReturn, informationRatio, maxDrawdown].map(formatFigure),
+      ]),
+    ),
+    '',
+    `series and predictions: ${folder}`,
+  ].join('\n');
+}
+
+function comparisonText({ against, RankIC, IC }: Comparison): string {
+  const rows = Object.entries({ RankIC, IC }).map(([name, { mean, standardError, interval, p }]) => [
+    name,
+    ...[mean, standardError, ...interval, p].map(formatFigure),
+  ]);
+  const head = ['', 'difference', 'standard error', '2.5 %', '97.5 %', 'p'];
+  const { days, blockLength } = RankIC;
+  return `against ${against} (block bootstrap, ${days} days, blocks of ${blockLength}):\n${textTable(head, rows)}`;
+}

@@ -1,0 +1,93 @@
+import { type Command, Option } from 'commander';
+import { InputError } from '../errors.js';
+
+/** Flags of all kinds of runs; a flag that a kind does not know is refused by it. */
+export interface EvaluateFlags {
+  readonly split?: string;
+  readonly data?: string;
+  readonly against?: string;
+  readonly k?: readonly number[];
+  readonly beam?: number;
+  readonly earlyEnd?: 'allow' | 'block';
+  readonly threads: number;
+  readonly json: boolean;
+}
+
+/** What is printed: figures for programs, or text for people. */
+export interface Evaluated {
+  readonly json: unknown;
+  readonly text: string;
+}
+
+export type Evaluate = (run: string, flags: EvaluateFlags) => Promise<Evaluated>;
+
+/** How a run is evaluated, by its `problem.kind`. Only the one that is needed is loaded. */
+const KINDS: Readonly<Record<string, () => Promise<Evaluate>>> = {
+  forecast: async () => (await import('./evaluate-forecast.js')).evaluateForecastRun,
+  translation: async () => (await import('./evaluate-translation.js')).evaluateTranslationRun,
+};
+
+export function registerEvaluate(program: Command): void {
+  program
+    .command('evaluate')
+    .description('Score the best model of a run on the test data.')
+    .argument('<run>', 'run folder')
+    .option('--split <name>', 'part of the data to score on (default: test)')
+    .option('--data <path>', "data in place of the run's own")
+    .option('--against <run>', 'forecast: test the difference to another run that has been evaluated')
+    .addOption(
+      new Option('--k <k,…>', 'translation: waits to decode with (default: that of the main task)').argParser(wholes),
+    )
+    .addOption(new Option('--beam <size>', 'translation: beam at the end of the source').argParser(whole))
+    .addOption(
+      new Option('--early-end <rule>', 'translation: an end that is proposed before the source has ended').choices([
+        'allow',
+        'block',
+      ]),
+    )
+    .addOption(new Option('--threads <n>', 'threads of the model').argParser(whole).default(2))
+    .option('--json', 'print the figures as JSON', false)
+    .addHelpText(
+      'after',
+      `
+Besides what is printed, everything behind it is written to RUN/evaluation: a forecast's scores of each day, returns by
+quintile, the course of the backtest and all predictions; a translation's outputs and delays.
+
+Examples:
+  tcts evaluate runs/csi300
+  tcts evaluate runs/csi300 --split validation --json
+  tcts evaluate runs/csi300-mtl --against runs/csi300
+  tcts evaluate runs/multi30k --k 1,3,5,7,9`,
+    )
+    .action(async (run: string, flags: EvaluateFlags) => {
+      const { openRun } = await import('../run/index.js');
+      const { problem } = openRun(run).config as { problem?: { kind?: string } };
+      const kind = KINDS[problem?.kind ?? ''];
+      if (kind === undefined) {
+        const known = Object.keys(KINDS).join(', ');
+        throw new InputError(`there is nothing to evaluate in a run of ${problem?.kind}, expected one of ${known}`, {
+          file: run,
+          key: 'problem.kind',
+        });
+      }
+      const { json, text } = await (await kind())(run, flags);
+      process.stdout.write(flags.json ? `${JSON.stringify(json)}\n` : `${text}\n`);
+    });
+}
+
+/** Refuses flags that mean nothing for a kind of run. */
+export function refuseFlags(flags: EvaluateFlags, kind: string, ...names: (keyof EvaluateFlags)[]): void {
+  const given = names.find((name) => flags[name] !== undefined);
+  if (given === undefined) return;
+  const flag = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  throw new InputError(`means nothing for a run of ${kind}`, { key: `--${flag}` });
+}
+
+function wholes(text: string): number[] {
+  return text.split(',').map(whole);
+}
+
+function whole(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text.trim())) return Number(text);
+  throw new InputError(`expected whole numbers from 1 on, found ${JSON.stringify(text)}`);
+}

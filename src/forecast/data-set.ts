@@ -1,0 +1,123 @@
+import { InputError } from '../errors.js';
+import { type DataConfig, type ForecastConfig, horizonsOf } from './config.js';
+import {
+  chunks,
+  type DataSource,
+  dayChunks,
+  type FeatureSpec,
+  filterSamples,
+  fitNormaliser,
+  gather,
+  type LabelSpec,
+  type Layout,
+  labelledSamples,
+  labelReach,
+  labelTable,
+  type Normaliser,
+  type Note,
+  type Panel,
+  prepareWindows,
+  readPanel,
+  type Samples,
+  splitSamples,
+} from './data/index.js';
+import { syntheticMarket } from './market.js';
+
+/** Samples and the labels of all their tasks. */
+export interface Part {
+  readonly samples: Samples;
+  /** [samples, K], as they are trained on; NaN where unknown. */
+  readonly labels: Float32Array;
+}
+
+/** All that a problem needs of its data. */
+export interface DataSet {
+  readonly panel: Panel;
+  /** What was noticed while reading. */
+  readonly notes: readonly Note[];
+  readonly horizons: readonly number[];
+  /** Index of the main task among the horizons. */
+  readonly main: number;
+  readonly features: FeatureSpec;
+  /** Fitted on the training part. */
+  readonly normaliser: Normaliser;
+  /** Every sample has all labels. */
+  readonly train: Part;
+  readonly validation: Part;
+  readonly test: Part;
+}
+
+export async function openDataSet(config: ForecastConfig): Promise<DataSet> {
+  const horizons = horizonsOf(config);
+  const main = horizons.indexOf(config.main);
+  if (main < 0) {
+    throw new InputError(`${config.main} is not among the tasks ${horizons.join(', ')}`, { key: 'problem.main' });
+  }
+  const { panel, notes } = await openPanel(config.data);
+  prepareWindows(panel);
+  const spec = labelSpec(config);
+  const { train, validation, test } = splitSamples(panel, config.split, labelReach(spec));
+  const part = (samples: Samples): Part => ({ samples, labels: labelTable(panel, samples, spec) });
+  const all = part(train);
+  const training = labelledSamples(all.samples, all.labels, horizons.length);
+  if (training.samples.length === 0) {
+    throw new InputError('no sample has the labels of all tasks', { key: 'problem.split.train' });
+  }
+  return {
+    panel,
+    notes,
+    horizons,
+    main,
+    features: config.features,
+    normaliser: fitNormaliser(panel, config.features, train),
+    train: training,
+    validation: part(everyDays(validation, config.validation.everyDays)),
+    test: part(test),
+  };
+}
+
+export function labelSpec(config: ForecastConfig): LabelSpec {
+  return { ...config.labels, horizons: horizonsOf(config) };
+}
+
+/** The panel that a configuration names; `path` takes the place of its own, in any format. */
+export async function openPanel(config: DataConfig, path?: string): Promise<{ panel: Panel; notes: readonly Note[] }> {
+  if (config.format === 'synthetic' && path === undefined) return { panel: syntheticMarket(config), notes: [] };
+  const { panel, notes } = await readPanel(sourceOf(config, path));
+  return { panel, notes: notes.list() };
+}
+
+function sourceOf(config: DataConfig, path: string | undefined): DataSource {
+  if (config.format === 'synthetic') return { path: path! };
+  if (path === undefined) return config;
+  // The other data may have another form and end on another day; the run's dates are those of its own data.
+  const { format: _, start: _start, end: _end, ...rest } = config;
+  return { ...rest, path };
+}
+
+/** The samples of a part in order, in pieces that fit into memory; whole days where samples of a day belong together. */
+export function* piecesOf(samples: Samples, wholeDays: boolean): Generator<Int32Array> {
+  yield* wholeDays ? dayChunks(samples) : chunks(samples, PIECE);
+}
+
+/** The features of some samples. */
+export function featuresOf(
+  data: Pick<DataSet, 'panel' | 'features' | 'normaliser'>,
+  samples: Samples,
+  positions: Int32Array,
+  layout: Layout,
+): Float32Array {
+  const x = new Float32Array(positions.length * data.normaliser.centre.length);
+  gather(data.panel, data.features, samples, positions, x, layout, data.normaliser);
+  return x;
+}
+
+/** Samples whose states stay in the cache; more at a time are slower. */
+const PIECE = 500;
+
+function everyDays(samples: Samples, step: number): Samples {
+  if (step === 1) return samples;
+  const kept = new Set<number>();
+  for (let d = 0; d + 1 < samples.dayStarts.length; d += step) kept.add(samples.day[samples.dayStarts[d]]);
+  return filterSamples(samples, (i) => kept.has(samples.day[i]));
+}

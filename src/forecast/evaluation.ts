@@ -1,0 +1,158 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeFileAtomic } from '../files.js';
+import type { ForecastScores } from '../metrics/index.js';
+import {
+  type Backtest,
+  type BacktestOptions,
+  backtest,
+  type GroupReturns,
+  groupReturns,
+  type Risk,
+} from './backtest/index.js';
+import { labelReach, type Panel, type Samples, splitSamples } from './data/index.js';
+import { labelSpec, openPanel } from './data-set.js';
+import { type Forecaster, openForecaster } from './forecaster.js';
+import { type Scores, scoresOf } from './scores.js';
+
+export interface EvaluationOptions {
+  /** Which part to forecast. Default `test`. */
+  readonly split?: 'validation' | 'test';
+  /** Data in place of the run's own. */
+  readonly data?: string;
+  /** Default 1. */
+  readonly threads?: number;
+  readonly backtest?: BacktestOptions;
+  /** Where files are written. Default `evaluation/<split>` in the run folder; null: nowhere. */
+  readonly out?: string | null;
+}
+
+/** What the forecasts of a part came to. */
+export interface Evaluation {
+  readonly split: 'validation' | 'test';
+  readonly main: number;
+  readonly samples: number;
+  readonly scores: ForecastScores;
+  /** Mean daily return of each fifth of the stocks, the highest forecasts first. */
+  readonly quintiles: readonly number[];
+  readonly backtest: {
+    readonly benchmark: string;
+    readonly portfolio: Risk;
+    readonly market: Risk;
+    readonly excess: Risk;
+    readonly excessAfterCosts: Risk;
+    readonly turnover: number;
+  };
+  /** Folder with the series, if they were written. */
+  readonly folder: string | undefined;
+}
+
+/**
+ * Forecasts a part of the data with a run's best model and scores it. Files: `scores.json`, `daily.csv` (scores of each
+ * day), `quintiles.csv`, `backtest.csv` and `predictions.csv` (which `tcts score forecast` reads).
+ */
+export async function evaluateForecast(run: string, options: EvaluationOptions = {}): Promise<Evaluation> {
+  const { split = 'test', threads = 1, out = join(run, 'evaluation', split) } = options;
+  const forecaster = await openForecaster(run, threads);
+  try {
+    const { panel } = await openPanel(forecaster.config.data, options.data);
+    const samples = partOf(forecaster, panel, split);
+    const forecasts = await forecaster.predict(panel, samples);
+    const scores = scoresOf(forecaster.config, panel, samples, forecasts);
+    const groups = groupReturns(samples, forecasts, scores.returns, QUINTILES);
+    const course = backtest(panel, samples, forecasts, options.backtest);
+    const evaluation: Evaluation = {
+      split,
+      main: forecaster.config.main,
+      samples: samples.length,
+      scores: scores.figures,
+      quintiles: groups.returns.map((series) => series.reduce((sum, r) => sum + r, 0) / series.length),
+      backtest: {
+        benchmark: course.benchmarkName,
+        portfolio: course.portfolio,
+        market: course.market,
+        excess: course.excess,
+        excessAfterCosts: course.excessAfterCosts,
+        turnover: course.meanTurnover,
+      },
+      folder: out ?? undefined,
+    };
+    if (out !== null) writeSeries(out, panel, samples, forecasts, scores, groups, course, evaluation);
+    return evaluation;
+  } finally {
+    await forecaster.close();
+  }
+}
+
+const QUINTILES = 5;
+
+/** The samples that training took the part to be. */
+function partOf({ config }: Forecaster, panel: Panel, split: 'validation' | 'test'): Samples {
+  return splitSamples(panel, config.split, labelReach(labelSpec(config)))[split];
+}
+
+function writeSeries(
+  folder: string,
+  panel: Panel,
+  samples: Samples,
+  forecasts: Float32Array,
+  { daily, returns }: Scores,
+  groups: GroupReturns,
+  course: Backtest,
+  evaluation: Evaluation,
+): void {
+  mkdirSync(folder, { recursive: true });
+  const { folder: _, ...figures } = evaluation;
+  writeFileAtomic(join(folder, 'scores.json'), `${JSON.stringify(figures, null, 2)}\n`);
+  writeCsv(join(folder, 'daily.csv'), ['date', 'IC', 'RankIC', 'zMSE'], daily.length, (d) => {
+    const { date, IC, RankIC, zMSE } = daily[d];
+    return [date, IC, RankIC, zMSE];
+  });
+  const names = groups.returns.map((_, g) => `q${g + 1}`);
+  writeCsv(join(folder, 'quintiles.csv'), ['date', ...names, 'longShort'], groups.days.length, (d) => [
+    panel.calendar[groups.days[d]],
+    ...groups.returns.map((series) => series[d]),
+    groups.longShort[d],
+  ]);
+  const columns = ['date', 'value', 'return', 'cost', 'turnover', 'benchmark'];
+  writeCsv(join(folder, 'backtest.csv'), columns, course.dates.length, (d) => [
+    course.dates[d],
+    course.value[d],
+    course.returns[d],
+    course.costs[d],
+    course.turnover[d],
+    course.benchmark[d],
+  ]);
+  writeCsv(join(folder, 'predictions.csv'), ['date', 'instrument', 'prediction', 'label'], samples.length, (i) => [
+    panel.calendar[samples.day[i]],
+    panel.symbols[samples.stock[i]],
+    forecasts[i],
+    returns[i],
+  ]);
+}
+
+/** Writes row by row; what is undefined is an empty cell. */
+function writeCsv(
+  path: string,
+  columns: readonly string[],
+  rows: number,
+  row: (i: number) => readonly (string | number)[],
+): void {
+  writeFileAtomic(path, lines(columns, rows, row));
+}
+
+function* lines(columns: readonly string[], rows: number, row: (i: number) => readonly (string | number)[]) {
+  yield `${columns.join(',')}\n`;
+  for (let from = 0; from < rows; from += BLOCK) {
+    let text = '';
+    for (let i = from; i < Math.min(rows, from + BLOCK); i++) {
+      text += `${row(i)
+        .map((cell) => (Number.isNaN(cell) ? '' : cell))
+        .join(',')}\n`;
+    }
+    yield text;
+  }
+}
+
+/** Rows that are written at once. */
+const BLOCK = 4096;

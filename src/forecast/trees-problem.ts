@@ -1,0 +1,135 @@
+import type { Random } from '../random.js';
+import type { Snapshot } from '../run/index.js';
+import {
+  type Assignment,
+  type FeatureGroup,
+  type Problem,
+  type Status,
+  stateOnly,
+  type Task,
+} from '../schedule/index.js';
+import type { ForecastConfig } from './config.js';
+import { columnCount, type FeatureSpec, labelledSamples, type Panel, type Samples, writeColumn } from './data/index.js';
+import type { DataSet, Part } from './data-set.js';
+import { writeDataSummary } from './data-summary.js';
+import { validationPerformance } from './measure.js';
+import type { TreesConfig } from './models/index.js';
+import { scoresOf, testFigures } from './scores.js';
+import { predictSamples } from './tree-forecasts.js';
+import {
+  type BoostedTrees,
+  type BoostedTreesJson,
+  type FeatureTable,
+  trainTrees,
+  treesFromJson,
+  treesToJson,
+} from './trees/index.js';
+
+/** The whole training part. */
+type TreesBatch = Part;
+
+/**
+ * Forecasting with boosted trees. Trees see all samples at once, so that a batch is the whole training part and an update
+ * grows a new ensemble on the labels of the chosen tasks: a strategy that learns from episodes has nothing to learn here.
+ * With one episode of one step the run is LightGBM's usual training, stopped early by the main task's validation loss.
+ */
+export class TreesProblem implements Problem<TreesBatch> {
+  readonly tasks: readonly Task[];
+  readonly main: number;
+  readonly features: readonly FeatureGroup[];
+  private updates = 0;
+  private trees: BoostedTrees | undefined;
+
+  constructor(
+    private readonly config: ForecastConfig & { model: TreesConfig },
+    private readonly data: DataSet,
+    private readonly random: Random,
+    private readonly threads: number,
+  ) {
+    this.tasks = data.horizons.map((k) => ({ name: `day-${k}`, number: k }));
+    this.main = data.main;
+    this.features = [{ name: 'labels', width: data.horizons.length }];
+  }
+
+  nextBatch(): TreesBatch {
+    return this.data.train;
+  }
+
+  sizeOf({ samples }: TreesBatch): number {
+    return samples.length;
+  }
+
+  writeFeatures({ labels }: TreesBatch, _: Status, groups: readonly string[], out: Float32Array): void {
+    if (groups.includes('labels')) out.set(labels);
+  }
+
+  async train({ samples, labels }: TreesBatch, { tasks, weights }: Assignment): Promise<number> {
+    const K = this.tasks.length;
+    const { panel, features, validation } = this.data;
+    const { name: _, ...options } = this.config.model;
+    const watched = labelledSamples(validation.samples, validation.labels, K, [this.main]);
+    const { model, rounds } = await trainTrees({
+      training: {
+        table: tableOf(panel, features, samples),
+        labels: Float64Array.from(tasks, (task, i) => labels[i * K + task]),
+        weights: weights.every((weight) => weight === 1) ? undefined : weights,
+      },
+      validation: {
+        table: tableOf(panel, features, watched.samples),
+        labels: Float64Array.from({ length: watched.samples.length }, (_, i) => watched.labels[i * K + this.main]),
+      },
+      options: { ...options, seed: this.random.fork(`update ${this.updates}`).uint32(), threads: this.threads },
+    });
+    this.trees = model;
+    this.updates++;
+    return rounds.at(-1)?.trainingLoss ?? Number.NaN;
+  }
+
+  /** Without trees the forecast is 0 for all. */
+  async validate(): Promise<number> {
+    const { validation, main } = this.data;
+    const { measure } = this.config.validation;
+    return validationPerformance(measure, validation, this.forecast(validation), main, this.tasks.length);
+  }
+
+  async test(): Promise<Readonly<Record<string, number>>> {
+    if (!this.config.test) return {};
+    const { panel, test } = this.data;
+    return testFigures(scoresOf(this.config, panel, test.samples, this.forecast(test)));
+  }
+
+  /** What the data were like: `data.json`. */
+  saveFiles(folder: string): void {
+    writeDataSummary(folder, this.data);
+  }
+
+  capture(): Snapshot {
+    return stateOnly({ updates: this.updates, trees: this.trees && treesToJson(this.trees) } satisfies TreesState);
+  }
+
+  restore({ state }: Snapshot): void {
+    const { updates, trees } = state as TreesState;
+    this.updates = updates;
+    this.trees = trees && treesFromJson(trees);
+  }
+
+  private forecast({ samples }: Part): Float32Array {
+    if (this.trees === undefined) return new Float32Array(samples.length);
+    return predictSamples(this.trees, this.data.panel, this.data.features, samples);
+  }
+}
+
+/** What a checkpoint holds of the problem. */
+export interface TreesState {
+  readonly updates: number;
+  readonly trees?: BoostedTreesJson;
+}
+
+/** Features as the trees see them: relative prices and volumes as they are, NaN where missing. */
+function tableOf(panel: Panel, spec: FeatureSpec, samples: Samples): FeatureTable {
+  return {
+    rows: samples.length,
+    features: columnCount(spec),
+    readColumn: (column, out) => writeColumn(panel, spec, samples, column, out),
+  };
+}

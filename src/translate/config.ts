@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { section } from '../run/index.js';
+import { modelSchema } from './model/config.js';
+
+const dataSchema = z
+  .discriminatedUnion('from', [
+    z.strictObject({
+      from: z.literal('toy').describe('A made-up pair of languages in which waiting matters, made on the spot.'),
+      seed: z.int().min(0).default(1).describe('Of the words and sentences; apart from the seed of the run.'),
+      pairs: z.int().min(1).default(5000).describe('Training pairs; 300 more are for validation, 300 for the test.'),
+    }),
+    z.strictObject({
+      from: z.literal('corpus').describe('A folder made by tcts prepare translate.'),
+      folder: z
+        .string()
+        .min(1)
+        .describe('Path of the folder.')
+        .meta({ examples: ['corpora/multi30k'] }),
+    }),
+  ])
+  .describe('Where the sentence pairs come from.');
+
+export type DataConfig = z.output<typeof dataSchema>;
+
+/** The `problem` of a configuration whose kind is `translation`. */
+export const translationSchema = z.strictObject({
+  kind: z.literal('translation').describe('Simultaneous translation: wait-m for m = 1 … M, section 3 of the paper.'),
+  data: dataSchema,
+  waits: z
+    .union([z.int().min(1).max(1000), z.literal('full')])
+    .default(13)
+    .describe('M: the tasks are wait-1 … wait-M. full: the one task is to translate when all has been read.'),
+  main: z.int().min(1).max(1000).default(3).describe('k: the main task is wait-k.'),
+  model: modelSchema,
+  batch: section({
+    tokens: z.int().min(1).default(4096).describe('Most target tokens in a batch, padding counted.'),
+    sentences: z.int().min(1).nullable().default(null).describe('Most sentence pairs in a batch; null: any number.'),
+    accumulate: z.int().min(1).default(1).describe('Batches whose gradients are added up for one update.'),
+  }).describe('Sentence pairs of similar length are put together.'),
+  smoothing: z.number().min(0).lt(1).default(0.1).describe('ε of label smoothing.'),
+  learning: section({
+    schedule: z
+      .enum(['inverse_sqrt', 'constant'])
+      .default('inverse_sqrt')
+      .describe('How the learning rate goes on after the warm-up: falling with 1/√t, or not at all.'),
+    peak: z.number().positive().default(5e-4).describe('η₁, reached at the end of the warm-up.'),
+    warmup: z.int().min(1).default(4000).describe('Updates over which the learning rate rises.'),
+    warmupInit: z.number().min(0).default(1e-7).describe('Learning rate of the first update.'),
+    betas: z
+      .tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)])
+      .default([0.9, 0.98])
+      .describe('Of Adam.'),
+    eps: z.number().positive().default(1e-8).describe('Of Adam.'),
+    weightDecay: z.number().min(0).default(0).describe('Of Adam, as λθ in the gradient.'),
+    clipNorm: z.number().positive().nullable().default(null).describe('Largest norm of the gradient; null: any.'),
+  }).describe('Adam and its learning rate.'),
+  mainLoss: z
+    .enum(['exact', 'cached'])
+    .default('exact')
+    .describe(
+      "How the scheduler's feature of that name is had: computed for every sentence, or remembered from the last time " +
+        'that the sentence was trained on the main task.',
+    ),
+  validation: section({
+    split: z.string().min(1).default('valid').describe('Split of the corpus.'),
+    loss: z
+      .enum(['plain', 'smoothed'])
+      .default('plain')
+      .describe(
+        'Performance is minus this loss, in nats per token; smoothed: with label smoothing, as fairseq has it.',
+      ),
+    tokens: z.int().min(1).default(8192).describe('Most target tokens in a batch; without influence on the result.'),
+  }).describe('How the main task is validated.'),
+  warmStart: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Run folder whose best parameters the model starts with; null: with random ones.'),
+});
+
+export type TranslationConfig = z.output<typeof translationSchema>;

@@ -1,0 +1,94 @@
+import type { Value } from '../../tensor/index.js';
+
+/** The output of a program that holds the new steps of a cache's tensor. */
+export function newName(name: string): string {
+  return `new.${name}`;
+}
+
+/**
+ * Keys and values of attention that are computed once and kept: several tensors [length, B, D] under their names, one
+ * column for each sentence. Time-major, so that a new step is appended in place and the rest is handed to the runtime
+ * without a copy.
+ */
+export class Cache {
+  private readonly arrays: Float32Array[];
+  private steps = 0;
+
+  constructor(
+    readonly names: readonly string[],
+    readonly width: number,
+    readonly batch: number,
+    private capacity = 16,
+  ) {
+    this.arrays = names.map(() => new Float32Array(capacity * batch * width));
+  }
+
+  /** Steps that are kept. */
+  get length(): number {
+    return this.steps;
+  }
+
+  /** What is kept, as inputs of a program. The views are valid until the next `append`. */
+  feeds(): Record<string, Value> {
+    const size = this.steps * this.batch * this.width;
+    const shape = [this.steps, this.batch, this.width];
+    return Object.fromEntries(this.names.map((name, i) => [name, { data: this.arrays[i].subarray(0, size), shape }]));
+  }
+
+  /** Takes new steps [n, B, D] from the outputs of a program: `new.<name>` for each tensor of the cache. */
+  append(outputs: Readonly<Record<string, Value>>): void {
+    const row = this.batch * this.width;
+    const added = outputs[newName(this.names[0])].shape[0];
+    this.reserve(this.steps + added);
+    this.names.forEach((name, i) => {
+      this.arrays[i].set(outputs[newName(name)].data as Float32Array, this.steps * row);
+    });
+    this.steps += added;
+  }
+
+  /** A cache with the given columns of this one, in that order; a column may be taken several times. */
+  select(columns: ArrayLike<number>): Cache {
+    const taken = new Cache(this.names, this.width, columns.length, this.capacity);
+    taken.steps = this.steps;
+    for (let step = 0; step < this.steps; step++) {
+      for (let to = 0; to < columns.length; to++) this.copyStep(step, columns[to], taken, step, to);
+    }
+    return taken;
+  }
+
+  /**
+   * Caches of one sentence each side by side. Aligned at the `end`, shorter ones have zeros before their first step, so
+   * that the next step of every sentence is appended in the same place; aligned at the `start`, after their last.
+   */
+  static join(caches: readonly Cache[], aligned: 'start' | 'end'): Cache {
+    const [{ names, width }] = caches;
+    const length = Math.max(...caches.map((cache) => cache.length));
+    const joined = new Cache(names, width, caches.length, length + 1);
+    joined.steps = length;
+    caches.forEach((cache, column) => {
+      const gap = aligned === 'end' ? length - cache.length : 0;
+      for (let step = 0; step < cache.length; step++) cache.copyStep(step, 0, joined, step + gap, column);
+    });
+    return joined;
+  }
+
+  private copyStep(step: number, column: number, to: Cache, toStep: number, toColumn: number): void {
+    const { width } = this;
+    const from = (step * this.batch + column) * width;
+    const target = (toStep * to.batch + toColumn) * width;
+    for (let i = 0; i < this.arrays.length; i++) {
+      to.arrays[i].set(this.arrays[i].subarray(from, from + width), target);
+    }
+  }
+
+  private reserve(steps: number): void {
+    if (steps <= this.capacity) return;
+    this.capacity = Math.max(steps, 2 * this.capacity);
+    const size = this.capacity * this.batch * this.width;
+    for (let i = 0; i < this.arrays.length; i++) {
+      const larger = new Float32Array(size);
+      larger.set(this.arrays[i]);
+      this.arrays[i] = larger;
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import type { TextPipeline, TokenDecoder, WordEncoder } from '../text/pipeline.js';
+import { special, type Vocabulary } from '../text/vocabulary.js';
+import type { Policy } from './policy.js';
+import type { Decoded } from './sentence.js';
+import type { StepModel } from './step-model.js';
+import { type StreamOptions, TokenStream } from './stream.js';
+
+/** One side of a language pair: how text becomes ids, and back. */
+export interface TextSide {
+  readonly pipeline: TextPipeline;
+  readonly vocabulary: Vocabulary;
+}
+
+/** Translates one sentence while its words arrive. The pieces of text that it returns, one after the other, are the translation. */
+export class TextStream {
+  private readonly stream: TokenStream;
+  private readonly encoder: WordEncoder;
+  private readonly decoder: TokenDecoder;
+
+  constructor(
+    model: StepModel,
+    private readonly source: TextSide,
+    private readonly target: TextSide,
+    policy: Policy,
+    options: StreamOptions = {},
+  ) {
+    this.stream = new TokenStream(model, policy, options);
+    this.encoder = source.pipeline.wordEncoder();
+    this.decoder = target.pipeline.textDecoder();
+  }
+
+  /** The translation is complete, whatever words may still come. */
+  get done(): boolean {
+    return this.stream.done;
+  }
+
+  /** The translation so far, in tokens. */
+  get decoded(): Decoded {
+    return this.stream.decoded;
+  }
+
+  /** Takes a word and returns the text that is settled by it, which may be empty. */
+  async push(word: string): Promise<string> {
+    return this.text(await this.stream.push(this.ids(this.encoder.push(word))));
+  }
+
+  /** The sentence is complete: returns the rest of the translation. */
+  async end(): Promise<string> {
+    const held = await this.stream.push(this.ids(this.encoder.end()));
+    const rest = this.text([...held, ...(await this.stream.end())]);
+    return rest + this.decoder.end();
+  }
+
+  private ids(tokens: readonly string[]): number[] {
+    return tokens.map((token) => this.source.vocabulary.id(token));
+  }
+
+  private text(ids: readonly number[]): string {
+    return ids.map((id) => this.decoder.push(this.target.vocabulary.tokens[id])).join('');
+  }
+}
+
+/** What a reader of the stream has seen after each token. */
+export function writtenText({ pipeline, vocabulary }: TextSide, ids: ArrayLike<number>): string[] {
+  const decoder = pipeline.textDecoder();
+  let seen = '';
+  const texts = Array.from(ids, (id) => {
+    seen += decoder.push(vocabulary.tokens[id]);
+    return seen;
+  });
+  const rest = decoder.end();
+  if (texts.length > 0) texts[texts.length - 1] += rest;
+  return texts;
+}
+
+/** Source tokens that are settled after each word of a line; the last number is all of them. */
+export function tokensByWord({ pipeline }: TextSide, words: readonly string[]): number[] {
+  const encoder = pipeline.wordEncoder();
+  let count = 0;
+  const counts = words.map((word) => {
+    count += encoder.push(word).length;
+    return count;
+  });
+  const held = encoder.end().length;
+  if (counts.length > 0) counts[counts.length - 1] += held;
+  return counts;
+}
+
+/** Ids of a line of text with the end of the sentence. */
+export function lineIds({ pipeline, vocabulary }: TextSide, line: string): Int32Array {
+  return vocabulary.encode(pipeline.encode(line));
+}
+
+/** The words of a line, as they would arrive one by one. */
+export function arrivingWords(line: string): string[] {
+  return line.split(/\s+/u).filter((word) => word !== '');
+}
+
+/** The name of a token for people: the ends of sentences by name. */
+export function tokenName({ vocabulary }: TextSide, id: number): string {
+  return id === special.eos ? '</s>' : vocabulary.tokens[id];
+}

@@ -1,0 +1,68 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeFileAtomic } from '../files.js';
+import { formatShape, type TensorType } from '../tensor/index.js';
+import { stepPrograms } from './decode/step-model.js';
+import { saveLanguages } from './text/languages.js';
+import { special } from './text/vocabulary.js';
+import { openTrained } from './trained.js';
+
+export interface ExportOptions {
+  /** Default `best`. */
+  readonly checkpoint?: 'best' | 'latest';
+  /** Beam that the listed candidates must suffice for. Default 5. */
+  readonly beam?: number;
+}
+
+/** What was written, file by file. */
+export interface Exported {
+  readonly files: readonly { readonly name: string; readonly bytes: number }[];
+}
+
+/**
+ * Writes a run's model for use without this library: `encoder-step.onnx` and `decoder-step.onnx` (see
+ * `decode/steps.ts` for their contract), the vocabularies and text settings, and `settings.json` with the sizes, the
+ * special tokens and the inputs and outputs of both models.
+ */
+export function exportTranslation(run: string, folder: string, options: ExportOptions = {}): Exported {
+  const { model, main, waits, languages, arena, step } = openTrained(run, options.checkpoint);
+  const { encoder, decoder } = stepPrograms(model, arena, options.beam);
+  mkdirSync(folder, { recursive: true });
+  saveLanguages(folder, languages);
+  const settings = {
+    format: 'tcts translation model',
+    version: 1,
+    main,
+    waits,
+    updates: step,
+    languages: { source: languages.source.config.language, target: languages.target.config.language },
+    model: {
+      encoder: model.encoder,
+      encoderLayers: model.encoderLayers,
+      decoderLayers: model.decoderLayers,
+      width: model.width,
+      heads: model.heads,
+      maxPositions: model.maxPositions,
+      vocabulary: model.vocabulary,
+    },
+    tokens: { start: special.eos, end: special.eos, padding: special.pad, unknown: special.unk, firstOwn: 4 },
+    encoderStep: { file: ENCODER, inputs: described(encoder.inputs), outputs: described(encoder.outputs) },
+    decoderStep: { file: DECODER, inputs: described(decoder.inputs), outputs: described(decoder.outputs) },
+  };
+  const written: [string, string | Uint8Array][] = [
+    [ENCODER, encoder.onnx],
+    [DECODER, decoder.onnx],
+    ['settings.json', `${JSON.stringify(settings, null, 2)}\n`],
+  ];
+  for (const [name, content] of written) writeFileAtomic(join(folder, name), content);
+  return { files: written.map(([name, content]) => ({ name, bytes: Buffer.byteLength(content) })) };
+}
+
+const ENCODER = 'encoder-step.onnx';
+const DECODER = 'decoder-step.onnx';
+
+function described(types: Readonly<Record<string, TensorType>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(types).map(([name, { dtype, shape }]) => [name, `${dtype}${formatShape(shape)}`]),
+  );
+}

@@ -1,0 +1,91 @@
+import type { Snapshot } from '../run/index.js';
+import type { Assignment } from '../schedule/index.js';
+import type { TranslationBatch } from './batch.js';
+import type { LossEvaluation } from './loss-evaluation.js';
+
+/**
+ * How the loss of a sentence on the main task is had as a feature: `exact` computes it for every sentence in evaluation
+ * mode, one more pass forward for each update; `cached` takes the loss that the last update on the main task found for
+ * this sentence, at no cost.
+ */
+export type MainLossSource = 'exact' | 'cached';
+
+/** Main-task losses of sentences, and what is remembered of them. In nats per token, without label smoothing. */
+export class MainLosses {
+  /** Over all training sentences so far. */
+  private history = { sum: 0, count: 0 };
+  /** Of each training pair, with `cached`; NaN where none is known. */
+  private readonly known: Float32Array;
+  /** The last losses that were computed. */
+  private latest: { batch: TranslationBatch; update: number; losses: Float32Array } | undefined;
+
+  constructor(
+    private readonly evaluation: LossEvaluation,
+    /** m of the main task. */
+    private readonly wait: number,
+    private readonly source: MainLossSource,
+    trainingPairs: number,
+  ) {
+    this.known = new Float32Array(source === 'cached' ? trainingPairs : 0).fill(Number.NaN);
+  }
+
+  /** Mean over all training sentences so far; undefined before the first. */
+  get mean(): number | undefined {
+    const { sum, count } = this.history;
+    return count === 0 ? undefined : sum / count;
+  }
+
+  /** In evaluation mode, with the parameters after so many updates. */
+  async exact(batch: TranslationBatch, update: number): Promise<Float32Array> {
+    if (this.latest?.batch === batch && this.latest.update === update) return this.latest.losses;
+    const losses = new Float32Array(batch.size);
+    let at = 0;
+    for (const part of batch.parts) {
+      const { plain } = await this.evaluation.sentences(part, this.wait);
+      for (let b = 0; b < part.size; b++) losses[at++] = plain[b] / part.targetLengths[b];
+    }
+    this.latest = { batch, update, losses };
+    return losses;
+  }
+
+  /** The feature; `unknown` stands for a loss that is not known. */
+  async feature(batch: TranslationBatch, update: number, unknown: number): Promise<Float32Array> {
+    if (this.source === 'exact' || batch.split !== 'train') return this.exact(batch, update);
+    return Float32Array.from(batch.parts[0].indices, (pair) => {
+      const loss = this.known[pair];
+      return Number.isNaN(loss) ? unknown : loss;
+    });
+  }
+
+  /** Takes in what an update has shown: `sums` [B] are the losses of its sentences on the tasks they had. */
+  remember(batch: TranslationBatch, { tasks, weights }: Assignment, main: number, sums: Float32Array): void {
+    if (this.source === 'exact') {
+      if (this.latest?.batch === batch) for (const loss of this.latest.losses) this.count(loss);
+      return;
+    }
+    const [{ indices, targetLengths }] = batch.parts;
+    for (let b = 0; b < batch.size; b++) {
+      if (tasks[b] !== main || weights[b] === 0) continue;
+      const loss = sums[b] / targetLengths[b];
+      this.known[indices[b]] = loss;
+      this.count(loss);
+    }
+  }
+
+  capture(): Snapshot {
+    const { known, history } = this;
+    const tensors = new Map([['known', { dtype: 'F32', shape: [known.length], data: known } as const]]);
+    return { tensors, state: { ...history } };
+  }
+
+  restore({ tensors, state }: Snapshot): void {
+    this.known.set(tensors.get('known')!.data as Float32Array);
+    this.history = { ...(state as typeof this.history) };
+    this.latest = undefined;
+  }
+
+  private count(loss: number): void {
+    this.history.sum += loss;
+    this.history.count++;
+  }
+}

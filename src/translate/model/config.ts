@@ -1,0 +1,124 @@
+import { z } from 'zod';
+import { InputError } from '../../errors.js';
+import { section } from '../../run/index.js';
+
+/** The sizes of a Transformer for translation, as it is built. */
+export interface TranslationModelConfig {
+  readonly encoderLayers: number;
+  readonly decoderLayers: number;
+  /** d, of every state and embedding. */
+  readonly width: number;
+  /** Width of the feed-forward layers. */
+  readonly ffn: number;
+  /** Attention heads. */
+  readonly heads: number;
+  /** On embeddings and on the output of each block. */
+  readonly dropout: number;
+  /** On the attention probabilities. */
+  readonly attentionDropout: number;
+  /** On the hidden units of the feed-forward layers. */
+  readonly activationDropout: number;
+  /** Which tables are one: none, target embedding and output projection, or these and the source embedding. */
+  readonly sharedEmbeddings: 'none' | 'decoder' | 'all';
+  /**
+   * `unidirectional`: a source token sees the tokens before it, so that reading one more encodes one more (appendix B).
+   * `bidirectional`: every token sees all that have been read, so that reading one more encodes all of them again
+   * (Ma et al. 2019).
+   */
+  readonly encoder: 'unidirectional' | 'bidirectional';
+  /** Longest sentence, its end counted, on either side. */
+  readonly maxPositions: number;
+}
+
+/** A configuration with the sizes of its vocabularies: all that the shapes of the parameters follow from. */
+export interface TranslationModel extends TranslationModelConfig {
+  readonly vocabulary: { readonly source: number; readonly target: number };
+}
+
+const COMMON = {
+  attentionDropout: 0,
+  activationDropout: 0,
+  encoder: 'unidirectional',
+  maxPositions: 1024,
+} as const;
+
+const SIX = { encoderLayers: 6, decoderLayers: 6, dropout: 0.3, ...COMMON } as const;
+
+/** `small`, `iwslt` and `big` are the paper's models for IWSLT En→De, for En→Vi and En→Zh, and for WMT (section 3.3). */
+export const PRESETS: Readonly<Record<'tiny' | 'small' | 'iwslt' | 'big', TranslationModelConfig>> = {
+  tiny: {
+    ...SIX,
+    encoderLayers: 2,
+    decoderLayers: 2,
+    width: 64,
+    ffn: 128,
+    heads: 4,
+    dropout: 0.1,
+    sharedEmbeddings: 'decoder',
+  },
+  small: { ...SIX, width: 256, ffn: 1024, heads: 4, sharedEmbeddings: 'all' },
+  iwslt: { ...SIX, width: 512, ffn: 1024, heads: 4, sharedEmbeddings: 'none' },
+  big: { ...SIX, width: 1024, ffn: 4096, heads: 16, sharedEmbeddings: 'all' },
+};
+
+const rate = z.number().min(0).lt(1);
+const size = z.int().min(1);
+const ofPreset = 'The preset says, if left out.';
+
+/** The `model` of a configuration. */
+export const modelSchema = section({
+  preset: z
+    .enum(['tiny', 'small', 'iwslt', 'big'])
+    .default('small')
+    .describe(
+      'Where the keys left out below get their values: tiny is 2+2 layers, d 64; small 6+6, 256/1024; iwslt 512/1024; ' +
+        'big 1024/4096.',
+    ),
+  encoderLayers: size.optional().describe(`Layers of the encoder. ${ofPreset}`),
+  decoderLayers: size.optional().describe(`Layers of the decoder. ${ofPreset}`),
+  width: z.int().min(4).multipleOf(2).optional().describe(`d, width of all states. ${ofPreset}`),
+  ffn: size.optional().describe(`Width of the feed-forward layers. ${ofPreset}`),
+  heads: size.optional().describe(`Attention heads. ${ofPreset}`),
+  dropout: rate.optional().describe(`On embeddings and residual branches. ${ofPreset}`),
+  attentionDropout: rate.optional().describe(`On attention probabilities. ${ofPreset}`),
+  activationDropout: rate.optional().describe(`On the hidden units of the feed-forward layers. ${ofPreset}`),
+  sharedEmbeddings: z
+    .enum(['none', 'decoder', 'all'])
+    .optional()
+    .describe(`Tables that are one: none, target embedding and output, or the source embedding too. ${ofPreset}`),
+  encoder: z
+    .enum(['unidirectional', 'bidirectional'])
+    .default('unidirectional')
+    .describe('Whether a source token is encoded once, or again whenever another one is read (Ma et al. 2019).'),
+  maxPositions: z.int().min(2).default(1024).describe('Longest sentence in tokens, its end counted.'),
+}).describe('The Transformer.');
+
+export type ModelKeys = z.output<typeof modelSchema>;
+
+/** The preset with the keys that are given laid over it, for vocabularies of these sizes. */
+export function translationModel(
+  { preset, ...keys }: ModelKeys,
+  vocabulary: { readonly source: number; readonly target: number; readonly shared: boolean },
+): TranslationModel {
+  const given = Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined));
+  const { source, target } = vocabulary;
+  const model: TranslationModel = { ...PRESETS[preset], ...given, vocabulary: { source, target } };
+  if (model.width % model.heads !== 0) {
+    throw new InputError(`${model.heads} heads cannot share a width of ${model.width}, expected a divisor of it`, {
+      key: 'problem.model.heads',
+    });
+  }
+  if (model.sharedEmbeddings === 'all' && !vocabulary.shared) {
+    throw new InputError(
+      'one table for all embeddings needs one vocabulary for both languages: prepare the corpus with --joint or ' +
+        '--shared-vocab, or choose "decoder" or "none"',
+      { key: 'problem.model.sharedEmbeddings' },
+    );
+  }
+  return model;
+}
+
+/** The same model without dropout. */
+export function evaluationMode(model: TranslationModel): TranslationModel {
+  return { ...model, dropout: 0, attentionDropout: 0, activationDropout: 0 };
+}

@@ -1,0 +1,3 @@
+export * from './config.js';
+export * from './loss.js';
+export * from './transformer.js';

@@ -1,0 +1,104 @@
+import type { Feeds, InputTypes, Model } from '../../optim/index.js';
+import {
+  cast,
+  expandDims,
+  f32,
+  gather,
+  i32,
+  less,
+  linear,
+  linearCrossEntropy,
+  mul,
+  multiplyDims,
+  range,
+  reshape,
+  sub,
+  sum,
+  type Tensor,
+} from '../../tensor/index.js';
+import type { Batch } from '../corpus/batches.js';
+import { special } from '../text/vocabulary.js';
+import type { TranslationModel } from './config.js';
+import { outputWeight, translate } from './transformer.js';
+
+/** What the loss of a batch is computed from. */
+export const lossInputs = {
+  source: i32('S', 'B'),
+  sourceLengths: i32('B'),
+  previous: i32('T', 'B'),
+  target: i32('T', 'B'),
+  targetLengths: i32('B'),
+  /** m of wait-m, for each sentence. */
+  waits: i32('B'),
+  /** Factor of each sentence's loss. */
+  weights: f32('B'),
+} satisfies InputTypes;
+
+export interface LossOptions {
+  /** ε of label smoothing, in fairseq's form. */
+  readonly smoothing: number;
+  /** Whether a sentence waits for the words that `waits` says, or for all of them. Default true. */
+  readonly limited?: boolean;
+}
+
+/**
+ * The training loss `loss` = Σ_b w_b Σ_i ℓ_bi with the label-smoothed loss ℓ_bi of token i, and for each sentence the
+ * sums over its tokens, in nats: `smoothed`, and without smoothing `plain`, both [B].
+ */
+export function lossModel(
+  model: TranslationModel,
+  { smoothing, limited = true }: LossOptions,
+): Model<typeof lossInputs> {
+  return (p, { source, sourceLengths, previous, target, targetLengths, waits, weights }) => {
+    const sources = { ids: wide(source), lengths: wide(sourceLengths) };
+    const limit = limited ? sub(wide(waits), 1) : undefined;
+    const states = translate(p, model, sources, wide(previous), limit); // [T, B, D]
+    const [steps, batch] = target.shape;
+    const rows = multiplyDims(steps, batch);
+    const x = reshape(states, [rows, model.width]);
+    const targets = reshape(wide(target), [rows]);
+    const weight = outputWeight(p, model);
+    const smoothed = linearCrossEntropy(x, weight, targets, { smoothing, form: 'fairseq' }); // [rows]
+    const plain = sub(smoothed, smoothingTerm(x, weight, targets, smoothing));
+
+    const real = cast(less(expandDims(range(steps), 1), wide(targetLengths)), x.dtype); // [T, B]
+    const perSentence = (losses: Tensor): Tensor => sum(mul(reshape(losses, [steps, batch]), real), { axes: [0] });
+    const sentences = perSentence(smoothed);
+    return { loss: sum(mul(sentences, weights)), smoothed: sentences, plain: perSentence(plain) };
+  };
+}
+
+/** A batch as the inputs of the loss, with a wait and a weight for each sentence. */
+export function lossFeeds(batch: Omit<Batch, 'epoch'>, waits: Int32Array, weights: Float32Array): Feeds {
+  const { size, sourceLength, targetLength } = batch;
+  const [source, target, sentences] = [[sourceLength, size], [targetLength, size], [size]];
+  return {
+    source: { data: batch.source, shape: source },
+    sourceLengths: { data: batch.sourceLengths, shape: sentences },
+    previous: { data: shifted(batch), shape: target },
+    target: { data: batch.target, shape: target },
+    targetLengths: { data: batch.targetLengths, shape: sentences },
+    waits: { data: waits, shape: sentences },
+    weights: { data: weights, shape: sentences },
+  };
+}
+
+const wide = (x: Tensor): Tensor => cast(x, 'i64');
+
+/**
+ * Smoothed minus plain loss. With q_v = ε/(V−1) for v ≠ t and l = logits, both losses contain log Σ exp l once, so that
+ * what is left is (ε + ε/(V−1))·l_t − ε/(V−1)·Σ_v l_v, where l_v = x·w_v: no second tensor [rows, V] is needed.
+ */
+function smoothingTerm(x: Tensor, weight: Tensor, targets: Tensor, smoothing: number): Tensor {
+  const other = smoothing / ((weight.shape[0] as number) - 1);
+  const ofTarget = sum(mul(x, gather(weight, targets)), { axes: [1] }); // l_t
+  const ofAll = reshape(linear(x, sum(weight, { axes: [0], keepDims: true })), [x.shape[0]]); // Σ_v l_v
+  return sub(mul(ofTarget, smoothing + other), mul(ofAll, other));
+}
+
+/** The target one step later: `</s>` first, as in fairseq. */
+function shifted({ target, size }: Pick<Batch, 'target' | 'size'>): Int32Array {
+  const previous = new Int32Array(target.length).fill(special.eos, 0, size);
+  previous.set(target.subarray(0, target.length - size), size);
+  return previous;
+}

@@ -1,0 +1,157 @@
+import {
+  decoderLayer,
+  embedding,
+  embeddingNormal,
+  encoderLayer,
+  sinusoidalTable,
+  type TransformerLayerOptions,
+} from '../../nn/index.js';
+import {
+  add,
+  attentionBias,
+  dropout,
+  expandDims,
+  gather,
+  type Parameters,
+  range,
+  type Tensor,
+} from '../../tensor/index.js';
+import { special } from '../text/vocabulary.js';
+import type { TranslationModel } from './config.js';
+import { prefixDecoderLayer, prefixes } from './prefixes.js';
+
+/*
+ * The Transformer of the paper (appendices A and B): post-norm, ReLU, sinusoidal positions, embeddings scaled with √d.
+ * Everything is time-major. The parameters have fairseq's names:
+ *
+ *     encoder.embed_tokens.weight          encoder.layers.<l>.{self_attn, self_attn_layer_norm, fc1, fc2, final_layer_norm}
+ *     decoder.embed_tokens.weight          decoder.layers.<l>.{…, encoder_attn, encoder_attn_layer_norm}
+ *     decoder.output_projection.weight
+ *
+ * A table that is shared is there once, under the first of the names that it would have.
+ */
+
+/** Sentences as the model reads them. */
+export interface Sources {
+  /** i64 [S, B], padded at the right. */
+  readonly ids: Tensor;
+  /** i64 [B], the end of the sentence counted. */
+  readonly lengths: Tensor;
+}
+
+/**
+ * The decoder's states [T, B, D] before each token of the target, for the target so far: `previous` i64 [T, B] begins
+ * with `</s>`. With `limit` i64 [B], state i of sentence b depends on the source tokens j ≤ i + limit_b and no others:
+ * wait-m is the limit m − 1. Without it, on all of them.
+ */
+export function translate(
+  p: Parameters,
+  model: TranslationModel,
+  source: Sources,
+  previous: Tensor,
+  limit?: Tensor,
+): Tensor {
+  const reencodes = model.encoder === 'bidirectional' && limit !== undefined;
+  if (reencodes) return decodePrefixes(p, model, source, previous, limit);
+  const memory = encode(p, model, source); // [S, B, D]
+  return decode(p, model, previous, memory, { limit, lengths: source.lengths });
+}
+
+/** The encoder's output [S, B, D]. */
+export function encode(p: Parameters, model: TranslationModel, { ids, lengths }: Sources): Tensor {
+  const [steps] = ids.shape;
+  // Padding is at the right, where a unidirectional encoder does not look.
+  const seen = model.encoder === 'unidirectional' ? { causal: true } : { lengths };
+  const bias = attentionBias(steps, steps, seen, p.dtype);
+  let x = embed(p, model, 'encoder', ids);
+  for (let l = 0; l < model.encoderLayers; l++) {
+    x = encoderLayer(p.under('encoder').under('layers').under(l), x, bias, layerOptions(model));
+  }
+  return x;
+}
+
+/** The decoder's states [T, B, D] over the output [S, B, D] of an encoder. */
+export function decode(
+  p: Parameters,
+  model: TranslationModel,
+  previous: Tensor,
+  memory: Tensor,
+  visible: { readonly limit?: Tensor; readonly lengths?: Tensor },
+): Tensor {
+  const [steps] = previous.shape;
+  const self = attentionBias(steps, steps, { causal: true }, p.dtype);
+  const cross = attentionBias(steps, memory.shape[0], visible, p.dtype);
+  let x = embed(p, model, 'decoder', previous);
+  for (let l = 0; l < model.decoderLayers; l++) {
+    x = decoderLayer(p.under('decoder').under('layers').under(l), x, memory, { self, cross }, layerOptions(model));
+  }
+  return x;
+}
+
+/**
+ * The decoder over an encoder that begins anew with every token (Ma et al. 2019): state i sees the encoding of the
+ * first i + limit + 1 source tokens on their own.
+ */
+function decodePrefixes(
+  p: Parameters,
+  model: TranslationModel,
+  source: Sources,
+  previous: Tensor,
+  limit: Tensor,
+): Tensor {
+  const [steps, batch] = previous.shape;
+  const read = prefixes(source, steps, limit);
+  const memory = encode(p, model, read); // [S, T·B, D]
+  const self = attentionBias(steps, steps, { causal: true }, p.dtype);
+  const cross = attentionBias(1, memory.shape[0], { lengths: read.lengths }, p.dtype);
+  let x = embed(p, model, 'decoder', previous);
+  for (let l = 0; l < model.decoderLayers; l++) {
+    const layer = p.under('decoder').under('layers').under(l);
+    x = prefixDecoderLayer(layer, x, memory, { self, cross }, layerOptions(model), [steps, batch]);
+  }
+  return x;
+}
+
+/** The output projection [V, D]; logits are states·weightᵀ. */
+export function outputWeight(p: Parameters, model: TranslationModel): Tensor {
+  if (model.sharedEmbeddings !== 'none') return table(p, model, 'decoder');
+  return p.get('decoder.output_projection.weight', [model.vocabulary.target, model.width], embeddingNormal());
+}
+
+/**
+ * Embedded tokens [T, B, D] of i64 ids [T, B]. `positions`, i64 [T], says where in their sentences they stand;
+ * default 0, 1, 2, …
+ */
+export function embed(
+  p: Parameters,
+  model: TranslationModel,
+  side: 'encoder' | 'decoder',
+  ids: Tensor,
+  positions: Tensor = range(ids.shape[0]),
+): Tensor {
+  const { width, vocabulary, maxPositions } = model;
+  const tokens = embedding(tableOwner(p, model, side), ids, vocabulary[SIDES[side]], width, {
+    padding: special.pad,
+    scale: Math.sqrt(width),
+  });
+  // fairseq numbers positions from the padding's id + 1.
+  const angles = sinusoidalTable(maxPositions, width, { first: special.pad + 1, dtype: p.dtype }); // [P, D]
+  return dropout(add(tokens, expandDims(gather(angles, positions), 1)), model.dropout);
+}
+
+/** What `nn.encoderLayer` and `nn.decoderLayer` have to know. */
+export function layerOptions(model: TranslationModel): TransformerLayerOptions {
+  const { heads, ffn, dropout: rate, attentionDropout, activationDropout } = model;
+  return { heads, ffn, dropout: rate, attentionDropout, activationDropout };
+}
+
+const SIDES = { encoder: 'source', decoder: 'target' } as const;
+
+function tableOwner(p: Parameters, { sharedEmbeddings }: TranslationModel, side: 'encoder' | 'decoder'): Parameters {
+  return p.under(sharedEmbeddings === 'all' ? 'encoder' : side).under('embed_tokens');
+}
+
+function table(p: Parameters, model: TranslationModel, side: 'encoder' | 'decoder'): Tensor {
+  const shape = [model.vocabulary[SIDES[side]], model.width];
+  return tableOwner(p, model, side).get('weight', shape, embeddingNormal(special.pad));
+}

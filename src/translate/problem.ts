@@ -1,0 +1,322 @@
+import { InputError } from '../errors.js';
+import { type Feeds, learningRate, type StepResult, Training } from '../optim/index.js';
+import type { Random } from '../random.js';
+import type { Snapshot } from '../run/index.js';
+import {
+  type Assignment,
+  captureTraining,
+  type GradientAccess,
+  joinSnapshots,
+  type Problem,
+  partOf,
+  restoreTraining,
+  type Status,
+  stateOnly,
+  type Task,
+  taskIndex,
+} from '../schedule/index.js';
+import { batchFeeds, type TranslationBatch, targetTokens, translationBatch } from './batch.js';
+import type { TranslationConfig } from './config.js';
+import { Batches, type BatchOptions, type BatchState } from './corpus/batches.js';
+import type { CorpusSummary, PairedSequences } from './corpus/corpus.js';
+import { type OpenData, openData } from './data.js';
+import { FEATURES, writeRows } from './features.js';
+import { inOrder, LossEvaluation } from './loss-evaluation.js';
+import { MainLosses } from './main-loss.js';
+import { type TranslationModel, translationModel } from './model/config.js';
+import { lossInputs, lossModel } from './model/loss.js';
+import { saveTranslation, warmStart } from './trained.js';
+
+export interface ProblemOptions {
+  readonly random: Random;
+  /** Default 1. */
+  readonly threads?: number;
+  /** Default 1. */
+  readonly workers?: number;
+}
+
+/** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
+export class TranslationProblem implements Problem<TranslationBatch> {
+  readonly features = FEATURES;
+  readonly gradients: GradientAccess<TranslationBatch>;
+  private batches: Batches;
+  private readonly learningRate: (update: number) => number;
+  private readonly losses: MainLosses;
+  /** Which batch of the validation data the next validation gradient is taken from. */
+  private turn = 0;
+
+  private constructor(
+    private readonly config: TranslationConfig,
+    private readonly parts: Parts,
+  ) {
+    const { training, evaluation, splits } = parts;
+    this.batches = parts.batches;
+    const { schedule: name, peak, warmup, warmupInit } = config.learning;
+    const schedule = learningRate({ name, peak, warmup, warmupInit });
+    this.learningRate = (update) => schedule.at(update);
+    this.losses = new MainLosses(evaluation, this.mainWait, config.mainLoss, splits.train.count);
+    this.gradients = {
+      size: training.arena.length,
+      ofTask: (batch, task, out) => this.gradient(batch, task, out),
+      ofValidation: (out) => {
+        const all = [...this.validationBatches()];
+        return this.gradient(all[this.turn++ % all.length], this.main, out);
+      },
+    };
+  }
+
+  static async create(config: TranslationConfig, options: ProblemOptions): Promise<TranslationProblem> {
+    const { random, threads = 1, workers = 1 } = options;
+    const tasks = waitTasks(config.waits);
+    const main = config.waits === 'full' ? 0 : taskIndex(tasks, config.main, 'problem.main');
+    if (config.mainLoss === 'cached' && config.batch.accumulate > 1) {
+      throw new InputError('losses are remembered from updates of one batch, expected 1 or mainLoss: exact', {
+        key: 'problem.batch.accumulate',
+      });
+    }
+    const data = await openData(config.data);
+    const opened: { close(): void | Promise<void> }[] = [data];
+    try {
+      const { corpus } = data;
+      const model = translationModel(config.model, corpus.summary.vocabulary);
+      const train = corpus.open('train');
+      opened.push(train);
+      const valid = corpus.open(config.validation.split);
+      opened.push(valid);
+      requireFits(corpus.summary, ['train', config.validation.split, 'test'], model.maxPositions);
+      const batchOptions = {
+        maxTokens: config.batch.tokens,
+        maxSentences: config.batch.sentences ?? undefined,
+        seed: random.fork('batches').uint32(),
+      };
+      const batches = new Batches(train, batchOptions);
+
+      const loss = { smoothing: config.smoothing, limited: config.waits !== 'full' };
+      const { betas, eps, weightDecay, clipNorm } = config.learning;
+      const training = await Training.create({
+        model: lossModel(model, loss),
+        inputs: lossInputs,
+        random: random.fork('model'),
+        optimizer: { name: 'adam', betas, eps, weightDecay },
+        clip: clipNorm === null ? undefined : { norm: clipNorm },
+        workers,
+        threads,
+        accumulate: true,
+      });
+      opened.push(training);
+      if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages);
+      const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads });
+      opened.push(evaluation);
+      const splits = { train, valid };
+      return new TranslationProblem(config, {
+        model,
+        tasks,
+        main,
+        data,
+        splits,
+        batchOptions,
+        batches,
+        training,
+        evaluation,
+        opened,
+      });
+    } catch (error) {
+      for (const resource of opened.reverse()) await resource.close();
+      throw error;
+    }
+  }
+
+  get tasks(): readonly Task[] {
+    return this.parts.tasks;
+  }
+
+  get main(): number {
+    return this.parts.main;
+  }
+
+  /** Batches of the current epoch. */
+  get batchesPerEpoch(): number {
+    return this.batches.count;
+  }
+
+  nextBatch(): TranslationBatch {
+    const parts = Array.from({ length: this.config.batch.accumulate }, () => this.batches.next());
+    return translationBatch(parts, 'train');
+  }
+
+  sizeOf({ size }: TranslationBatch): number {
+    return size;
+  }
+
+  async writeFeatures(
+    batch: TranslationBatch,
+    status: Status,
+    groups: readonly string[],
+    out: Float32Array,
+  ): Promise<void> {
+    const { meanLengths } = this.parts.data.corpus;
+    // Until there is a loss to remember, that of the untrained model on the validation data stands for it.
+    const meanLoss = this.losses.mean ?? -status.performance;
+    const { updates } = this.parts.training;
+    const losses = groups.includes('training') ? await this.losses.feature(batch, updates, meanLoss) : undefined;
+    const sourceLengths = batch.parts.flatMap((part) => [...part.sourceLengths]);
+    const targetLengths = batch.parts.flatMap((part) => [...part.targetLengths]);
+    writeRows(groups, { sourceLengths, targetLengths, meanLengths, losses, meanLoss, status }, out);
+  }
+
+  /** With ℓ the sum over the tokens of a sentence, and |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|, the mean over tokens. */
+  async train(batch: TranslationBatch, assignment: Assignment): Promise<number> {
+    const { tasks, weights } = assignment;
+    const scale = 1 / targetTokens(batch, weights);
+    const feeds = batchFeeds(
+      batch,
+      (i) => this.tasks[tasks[i]].number,
+      weights.map((weight) => weight * scale),
+    );
+    const { loss, outputs } = await this.step(feeds);
+    this.losses.remember(batch, assignment, this.main, outputs.plain.data as Float32Array);
+    return loss;
+  }
+
+  async trainBlend(batch: TranslationBatch, weights: Float32Array): Promise<number> {
+    const K = this.tasks.length;
+    const scale = 1 / targetTokens(batch, new Float32Array(batch.size).fill(1));
+    const feeds = this.tasks.flatMap(({ number }, task) => {
+      const ofTask = Float32Array.from({ length: batch.size }, (_, i) => weights[i * K + task] * scale);
+      return ofTask.some((weight) => weight > 0) ? batchFeeds(batch, () => number, ofTask) : [];
+    });
+    return (await this.step(feeds)).loss;
+  }
+
+  async validate(): Promise<number> {
+    const [loss] = await this.validationLosses([this.mainWait]);
+    return -loss;
+  }
+
+  /** Loss of the validation data with each of the waits, in nats per token. */
+  async validationLosses(waits: readonly number[]): Promise<number[]> {
+    const { loss, tokens } = this.config.validation;
+    const { evaluation, splits } = this.parts;
+    const losses: number[] = [];
+    for (const wait of waits) {
+      const measured = await evaluation.corpus(splits.valid, wait, tokens);
+      losses.push(measured[loss]);
+    }
+    return losses;
+  }
+
+  mainLosses(batch: TranslationBatch): Promise<Float32Array> {
+    return this.losses.exact(batch, this.parts.training.updates);
+  }
+
+  *validationBatches(): Generator<TranslationBatch> {
+    for (const batch of inOrder(this.parts.splits.valid, this.config.batch.tokens)) {
+      yield translationBatch([batch], 'valid');
+    }
+  }
+
+  /** Mean main-task losses per token: of the validation data, and of the test data if the corpus has any. */
+  async test(): Promise<Readonly<Record<string, number>>> {
+    const { tokens } = this.config.validation;
+    const { evaluation, splits, data } = this.parts;
+    const valid = await evaluation.corpus(splits.valid, this.mainWait, tokens);
+    const figures = { 'validation loss': valid.plain, 'smoothed validation loss': valid.smoothed };
+    if (data.corpus.summary.splits.test === undefined) return figures;
+    const pairs = data.corpus.open('test');
+    try {
+      const { plain, smoothed } = await evaluation.corpus(pairs, this.mainWait, tokens);
+      return { ...figures, loss: plain, 'smoothed loss': smoothed };
+    } finally {
+      pairs.close();
+    }
+  }
+
+  capture(): Snapshot {
+    const state: DataState = { batches: this.batches.state(), turn: this.turn };
+    return joinSnapshots({
+      model: captureTraining(this.parts.training),
+      losses: this.losses.capture(),
+      data: stateOnly(state),
+    });
+  }
+
+  restore(snapshot: Snapshot): void {
+    restoreTraining(this.parts.training, partOf(snapshot, 'model'));
+    this.losses.restore(partOf(snapshot, 'losses'));
+    const { batches, turn } = partOf(snapshot, 'data').state as DataState;
+    this.batches = new Batches(this.parts.splits.train, this.parts.batchOptions, batches);
+    this.turn = turn;
+  }
+
+  /** The languages and the model's sizes, so that the run folder alone can translate. */
+  saveFiles(folder: string): void {
+    const { model, data } = this.parts;
+    saveTranslation(folder, data.corpus.languages, { model, main: this.mainWait, waits: this.config.waits });
+  }
+
+  async close(): Promise<void> {
+    for (const resource of [...this.parts.opened].reverse()) await resource.close();
+  }
+
+  private get mainWait(): number {
+    return this.tasks[this.main].number;
+  }
+
+  private step(feeds: readonly Feeds[]): Promise<StepResult> {
+    const { training } = this.parts;
+    return training.step(feeds, this.learningRate(training.updates));
+  }
+
+  private async gradient(batch: TranslationBatch, task: number, out: Float32Array): Promise<void> {
+    const weights = new Float32Array(batch.size).fill(1);
+    weights.fill(1 / targetTokens(batch, weights));
+    out.fill(0);
+    for (const feeds of batchFeeds(batch, () => this.tasks[task].number, weights)) {
+      await this.parts.training.gradients(feeds);
+      const { grads } = this.parts.training.arena;
+      for (let i = 0; i < out.length; i++) out[i] += grads[i];
+    }
+  }
+}
+
+/** What a problem is put together from. */
+interface Parts {
+  readonly model: TranslationModel;
+  readonly tasks: readonly Task[];
+  readonly main: number;
+  readonly data: OpenData;
+  readonly splits: { readonly train: PairedSequences; readonly valid: PairedSequences };
+  readonly batchOptions: BatchOptions;
+  readonly batches: Batches;
+  readonly training: Training;
+  readonly evaluation: LossEvaluation;
+  /** What has to be closed, the last first. */
+  readonly opened: readonly { close(): void | Promise<void> }[];
+}
+
+interface DataState {
+  readonly batches: BatchState;
+  readonly turn: number;
+}
+
+/** A wait for so many words is one for the whole sentence. */
+const FULL = 1_000_000;
+
+function waitTasks(waits: number | 'full'): Task[] {
+  if (waits === 'full') return [{ name: 'full', number: FULL }];
+  return Array.from({ length: waits }, (_, i) => ({ name: `wait-${i + 1}`, number: i + 1 }));
+}
+
+function requireFits({ splits }: CorpusSummary, names: readonly string[], maxPositions: number): void {
+  for (const name of names) {
+    const { source, target } = splits[name] ?? { source: NOTHING, target: NOTHING };
+    const longest = Math.max(source.longest, target.longest);
+    if (longest <= maxPositions) continue;
+    throw new InputError(
+      `the split ${name} has a sentence of ${longest} tokens, its end counted, expected at most ${maxPositions}`,
+      { key: 'problem.model.maxPositions' },
+    );
+  }
+}
+
+const NOTHING = { longest: 0 };

@@ -1,0 +1,126 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { InputError } from '../errors.js';
+import { readText, writeFileAtomic } from '../files.js';
+import { Arena, traceModel } from '../optim/index.js';
+import { bestCheckpoint, checkpointFolder, latestCheckpoint, openRun } from '../run/index.js';
+import { evaluationMode, type TranslationModel } from './model/config.js';
+import { lossInputs, lossModel } from './model/loss.js';
+import { type Languages, loadLanguages, saveLanguages } from './text/languages.js';
+
+/** What a run folder says about its model, besides the parameters. */
+export interface TranslationInfo {
+  readonly model: TranslationModel;
+  /** k of the main task wait-k. */
+  readonly main: number;
+  /** M, or that the model was trained to translate whole sentences only. */
+  readonly waits: number | 'full';
+}
+
+/** A trained model that can be run. */
+export interface TrainedTranslation extends TranslationInfo {
+  readonly languages: Languages;
+  /** The parameters, by fairseq's names. */
+  readonly arena: Arena;
+  /** Updates that the parameters have had. */
+  readonly step: number;
+}
+
+/** Writes everything besides the parameters into a run folder. */
+export function saveTranslation(folder: string, languages: Languages, info: TranslationInfo): void {
+  saveLanguages(folder, languages);
+  writeFileAtomic(join(folder, INFO), `${JSON.stringify(info, null, 2)}\n`);
+}
+
+/** Reads a model from a run folder, with the parameters that were best on the main task, or the latest. */
+export function openTrained(folder: string, checkpoint: 'best' | 'latest' = 'best'): TrainedTranslation {
+  openRun(folder);
+  const info = readInfo(folder);
+  const languages = loadLanguages(folder);
+  for (const side of ['source', 'target'] as const) {
+    const { size } = languages[side].vocabulary;
+    if (size === info.model.vocabulary[side]) continue;
+    const file = join(folder, `dict.${languages[side].config.language}.txt`);
+    throw new InputError(`it has ${size} entries, the model was trained with ${info.model.vocabulary[side]}`, { file });
+  }
+  const { parameters } = traceModel(lossModel(evaluationMode(info.model), { smoothing: 0 }), lossInputs);
+  const arena = new Arena(parameters);
+  const step = loadParameters(folder, arena, checkpoint);
+  return { ...info, languages, arena, step };
+}
+
+/** Fills an arena with the best parameters of a run that was trained with the same vocabularies. */
+export function warmStart(folder: string, arena: Arena, languages: Languages): void {
+  openRun(folder);
+  const known = loadLanguages(folder);
+  for (const side of ['source', 'target'] as const) {
+    if (known[side].vocabulary.format() === languages[side].vocabulary.format()) continue;
+    const file = join(folder, `dict.${known[side].config.language}.txt`);
+    throw new InputError(`its ${side} vocabulary is not that of the corpus: prepare the corpus with --like ${folder}`, {
+      file,
+      key: 'problem.warmStart',
+    });
+  }
+  loadParameters(folder, arena);
+}
+
+/** Fills an arena with the parameters of a run; returns the updates that they have had. */
+export function loadParameters(folder: string, arena: Arena, which: 'best' | 'latest' = 'best'): number {
+  openRun(folder);
+  const checkpoints = checkpointFolder(folder);
+  const newest = () => latestCheckpoint(checkpoints, () => {});
+  const saved = which === 'best' ? (bestCheckpoint(checkpoints) ?? newest()) : newest();
+  if (saved === undefined) throw new InputError('the run has no checkpoint yet', { file: folder });
+  const found = arena.names.map((name) => {
+    const tensor = saved.tensors.get(PREFIX + name);
+    const shape = arena.shape(name);
+    if (tensor !== undefined && tensor.shape.join() === shape.join()) return tensor.data as Float32Array;
+    const there = tensor === undefined ? 'nothing' : `[${tensor.shape.join(', ')}]`;
+    const sentence = `the checkpoint holds ${there}, the model needs [${shape.join(', ')}]`;
+    throw new InputError(sentence, { file: saved.path, key: name });
+  });
+  for (const [i, name] of arena.names.entries()) arena.value(name).set(found[i] as never);
+  return saved.step;
+}
+
+const INFO = 'model.json';
+
+/** Where the parameters of a problem are in the checkpoint of a run. */
+const PREFIX = 'problem/model/';
+
+const size = z.int().min(1);
+const rate = z.number().min(0).lt(1);
+
+const infoSchema = z.strictObject({
+  model: z.strictObject({
+    encoderLayers: size,
+    decoderLayers: size,
+    width: size,
+    ffn: size,
+    heads: size,
+    dropout: rate,
+    attentionDropout: rate,
+    activationDropout: rate,
+    sharedEmbeddings: z.enum(['none', 'decoder', 'all']),
+    encoder: z.enum(['unidirectional', 'bidirectional']),
+    maxPositions: size,
+    vocabulary: z.strictObject({ source: size, target: size }),
+  }),
+  main: size,
+  waits: z.union([size, z.literal('full')]),
+});
+
+function readInfo(folder: string): TranslationInfo {
+  const file = join(folder, INFO);
+  let content: unknown;
+  try {
+    content = JSON.parse(readText(file));
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    throw new InputError(`not JSON: ${(error as Error).message}`, { file });
+  }
+  const parsed = infoSchema.safeParse(content);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new InputError(issue.message, { file, key: issue.path.join('.') });
+}

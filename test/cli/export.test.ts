@@ -1,0 +1,55 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { waitK } from '../../src/translate/decode/policy.js';
+import { Translator } from '../../src/translate/decode/translator.js';
+import { exportTranslation } from '../../src/translate/export.js';
+import { openTrained } from '../../src/translate/trained.js';
+import { randomTranslationRun, type TranslationRun } from './translation-run.js';
+
+const outside = fileURLToPath(new URL('./exported-model.mjs', import.meta.url));
+
+let run: TranslationRun;
+beforeAll(async () => {
+  run = await randomTranslationRun(3);
+});
+afterAll(() => run.remove());
+
+describe('an exported model', () => {
+  it.each([1, 4])('gives the same words under ONNX Runtime alone, with wait-%i', async (k) => {
+    const folder = join(run.scratch, `exported-${k}`);
+    exportTranslation(run.folder, folder);
+    const lines = run.sources.slice(0, 12);
+    const { stdout, stderr } = spawnSync(process.execPath, [outside, folder, String(k)], {
+      input: `${lines.join('\n')}\n`,
+      encoding: 'utf8',
+    });
+    const translator = await Translator.open(run.folder, { beam: 1 });
+    const expected = await translator.lines(lines, waitK(k), { beam: 1 });
+    await translator.close();
+    expect(stderr).toBe('');
+    expect(stdout.trimEnd().split('\n')).toEqual(expected);
+    expect(expected.join('').length).toBeGreaterThan(0);
+  });
+
+  it('comes with its vocabularies and settings', () => {
+    const folder = join(run.scratch, 'exported');
+    const { files } = exportTranslation(run.folder, folder);
+    expect(files.map(({ name }) => name)).toEqual(['encoder-step.onnx', 'decoder-step.onnx', 'settings.json']);
+    for (const name of ['text.json', 'dict.sov.txt', 'dict.svo.txt']) expect(existsSync(join(folder, name))).toBe(true);
+    const settings = JSON.parse(readFileSync(join(folder, 'settings.json'), 'utf8'));
+    expect(settings).toMatchObject({ main: 3, waits: 9, updates: 7, tokens: { start: 2, end: 2 } });
+    expect(settings.encoderStep.inputs['encoder.keys.0']).toBe('f32[T, B, 16]');
+    expect(settings.decoderStep.outputs['new.decoder.values.1']).toBe('f32[N, B, 16]');
+  });
+
+  it('is refused where the vocabulary does not match the checkpoint', async () => {
+    const other = await randomTranslationRun(2);
+    const dict = join(other.folder, 'dict.svo.txt');
+    writeFileSync(dict, `${readFileSync(dict, 'utf8')}onemore 1\n`);
+    expect(() => openTrained(other.folder)).toThrow(/dict\.svo\.txt: it has \d+ entries, the model was trained with/);
+    other.remove();
+  });
+});

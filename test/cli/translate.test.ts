@@ -1,0 +1,119 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { randomTranslationRun, type TranslationRun } from './translation-run.js';
+
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+let run: TranslationRun;
+beforeAll(async () => {
+  run = await randomTranslationRun(8);
+});
+afterAll(() => run.remove());
+
+function start(...args: string[]) {
+  const child = spawn(process.execPath, [main, 'translate', ...args]);
+  const output = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output.stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output.stderr += text;
+  });
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number, ...output }));
+  return { child, output, ended };
+}
+
+function translate(input: string | Uint8Array, ...args: string[]) {
+  const { child, ended } = start(...args);
+  child.stdin.end(input);
+  return ended;
+}
+
+describe('tcts translate', () => {
+  it('writes before the sentence has ended, whatever the pieces of the input', async () => {
+    const { child, output, ended } = start(run.folder, '--k', '1', '--early-end', 'block', '--beam', '1');
+    const [first, second, third] = run.sources[0].split(' ');
+    child.stdin.write(`${first} ${second.slice(0, 1)}`);
+    for (let i = 0; output.stdout === '' && i < 400; i++) await setTimeout(50);
+    const early = output.stdout;
+    expect(early.split(' ')).toHaveLength(1);
+    expect(early).not.toContain('\n');
+    child.stdin.write(`${second.slice(1)} `);
+    for (let i = 0; output.stdout === early && i < 400; i++) await setTimeout(50);
+    expect(output.stdout.split(' ')).toHaveLength(2);
+    child.stdin.end(third);
+    const { code, stdout, stderr } = await ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^\S.*\n$/);
+    expect(stdout.startsWith(early)).toBe(true);
+  });
+
+  it('gives the same lines from standard input and from a file', async () => {
+    const lines = run.sources.slice(0, 5).toSpliced(2, 0, '');
+    const file = join(run.scratch, 'input.txt');
+    writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
+    const streamed = await translate(lines.join('\n'), run.folder, '--k', '2');
+    const batch = await translate('', run.folder, '--k', '2', '--input', file);
+    expect(batch.stdout.split('\n')).toHaveLength(lines.length + 1);
+    expect(streamed.stdout).toBe(batch.stdout);
+  });
+
+  it('traces every READ and WRITE', async () => {
+    const source = run.sources[1].split(' ');
+    const args = [run.folder, '--k', '3', '--trace', '--early-end', 'block', '--beam', '1'];
+    const { stdout } = await translate(`${source.join(' ')}\n`, ...args);
+    const events = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split('\t'));
+    expect(events.slice(0, 4).map(([action]) => action)).toEqual(['READ', 'READ', 'READ', 'WRITE']);
+    expect(events.filter(([action]) => action === 'READ').map(([, token]) => token)).toEqual([...source, '</s>']);
+    const written = events.filter(([action]) => action === 'WRITE').map(([, token]) => token);
+    expect(events.at(-1)).toEqual(['TEXT', written.join(' ')]);
+  });
+
+  it('stops quietly when nobody reads its output any more', async () => {
+    const { child, ended } = start(run.folder, '--trace');
+    child.stdout.destroy();
+    child.stdin.on('error', () => {});
+    child.stdin.end(`${run.sources.slice(0, 40).join('\n')}\n`);
+    const { code, stderr } = await ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  it('gives nothing for an empty stream', async () => {
+    expect(await translate('', run.folder)).toEqual({ code: 0, stdout: '', stderr: '' });
+  });
+
+  it.each([
+    ['a wait of 0', ['--k', '0'], '--k: expected a whole number from 1 on, found "0"'],
+    ['a beam that is no number', ['--beam', 'wide'], '--beam: expected a whole number from 1 on, found "wide"'],
+  ])('refuses %s', async (_, flags, message) => {
+    const { code, stderr } = await translate('', run.folder, ...flags);
+    expect(code).toBe(1);
+    expect(stderr.trim()).toBe(`tcts: ${message}`);
+  });
+
+  it('refuses a stream that ends in the middle of a character', async () => {
+    const { code, stderr } = await translate(Buffer.from('aß').subarray(0, 2), run.folder);
+    expect(code).toBe(1);
+    expect(stderr).toContain('standard input:1: the text ends in the middle of a character');
+  });
+
+  it('refuses a sentence that is too long for the model, and says where it stands', async () => {
+    const { code, stderr } = await translate(`a b\n${'a '.repeat(70)}\n`, run.folder, '--early-end', 'block');
+    expect(code).toBe(1);
+    expect(stderr).toContain('standard input:2: the sentence has 65 tokens with its end, the model reads at most 64');
+  });
+
+  it('refuses a folder that is no run', async () => {
+    const { code, stderr } = await translate('', run.scratch);
+    expect(code).toBe(1);
+    expect(stderr).toContain('not a run folder');
+  });
+});

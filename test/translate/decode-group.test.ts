@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { Cache } from '../../src/translate/decode/cache.js';
+import { writeRound } from '../../src/translate/decode/group.js';
+import { waitK } from '../../src/translate/decode/policy.js';
+import type { Candidates } from '../../src/translate/decode/search.js';
+import { Sentence } from '../../src/translate/decode/sentence.js';
+import type { StepModel } from '../../src/translate/decode/step-model.js';
+
+const END = 2;
+
+/** A cache of one step with the number of each column in it. */
+function numbered(columns: number): Cache {
+  const cache = new Cache(['keys'], 1, columns);
+  cache.append({ 'new.keys': { data: Float32Array.from({ length: columns }, (_, i) => i), shape: [1, columns, 1] } });
+  return cache;
+}
+
+const content = (cache: Cache): number[] => [...(cache.feeds().keys.data as Float32Array)];
+
+/** A model that always proposes the same. */
+function proposing(candidates: Candidates): StepModel {
+  return { beam: 2, maxPositions: 50, redecodes: false, write: async () => candidates } as unknown as StepModel;
+}
+
+describe('a round of writing', () => {
+  it('keeps the caches with their sentences when one leaves and another branches', async () => {
+    // The first sentence ends early; the second has been read whole, and its two best continuations are 5 and 6.
+    const model = proposing({
+      width: 5,
+      tokens: Int32Array.from([END, 4, 5, 6, 7, 5, 6, 7, 8, 9]),
+      scores: Float32Array.from([-1, -2, -3, -4, -5, -1, -2, -3, -4, -5]),
+    });
+    const leaving = new Sentence(waitK(1), { beam: 2 }, model);
+    const branching = new Sentence(waitK(1), { beam: 2 }, model);
+    leaving.take(false);
+    branching.take(false);
+    branching.take(true);
+    const group = await writeRound(model, {
+      sentences: [leaving, branching],
+      target: numbered(2),
+      memory: numbered(2),
+    });
+    expect(group.sentences).toEqual([branching]);
+    expect(branching.search.hypotheses.map(({ tokens }) => tokens)).toEqual([[5], [6]]);
+    expect(content(group.target)).toEqual([1, 1]);
+    expect(content(group.memory)).toEqual([1, 1]);
+  });
+});
+
+describe('a cache', () => {
+  it('joins sentences of different lengths at their start or at their end', () => {
+    const filled = (values: number[]): Cache => {
+      const cache = new Cache(['keys'], 1, 1, 1);
+      for (const value of values) cache.append({ 'new.keys': { data: Float32Array.of(value), shape: [1, 1, 1] } });
+      return cache;
+    };
+    const caches = [filled([1, 2, 3]), filled([4])];
+    // Time-major: the two columns of each step side by side.
+    expect(content(Cache.join(caches, 'start'))).toEqual([1, 4, 2, 0, 3, 0]);
+    expect(content(Cache.join(caches, 'end'))).toEqual([1, 0, 2, 0, 3, 4]);
+  });
+});

@@ -1,0 +1,48 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { translateBatch } from '../../src/translate/decode/batch.js';
+import { waitK } from '../../src/translate/decode/policy.js';
+import { StepModel } from '../../src/translate/decode/step-model.js';
+import { lineIds, type TextSide, TextStream, writtenText } from '../../src/translate/decode/text-stream.js';
+import { parseBpeCodes } from '../../src/translate/text/bpe-codes.js';
+import { textPipeline } from '../../src/translate/text/pipeline.js';
+import { Vocabulary } from '../../src/translate/text/vocabulary.js';
+import { randomArena, tinyModel, VOCABULARY } from './decode-models.js';
+
+/** Tokens beside the four special ones: words, pieces of words, and marks that the detokeniser joins to them. */
+const TOKENS = ['der', 'hund', 'sp@@', 'i@@', 'el', 'en', '.', ',', 'b@@', 'all', '(', ')', '?'];
+
+async function side(language: string): Promise<TextSide> {
+  const config = { language, lowercase: true, normalize: false, tokenizer: { kind: 'moses' }, bpe: {} } as const;
+  const codes = parseBpeCodes('#version: 0.2\nd e\nde r</w>\ne l</w>\ns p\n', 'codes');
+  return {
+    pipeline: await textPipeline(config, { codes }),
+    vocabulary: new Vocabulary(TOKENS.map((token) => [token, 1])),
+  };
+}
+
+describe('a stream of text', () => {
+  it('writes, piece by piece, the line that the batch writes', async () => {
+    expect(TOKENS).toHaveLength(VOCABULARY - 4);
+    const [source, target] = [await side('de'), await side('de')];
+    const shape = tinyModel();
+    const model = await StepModel.create(shape, randomArena(shape, 8));
+    const options = { beam: 2, earlyEnd: 'block' } as const;
+    const words = fc.array(fc.constantFrom('Der', 'el', 'spiel,', 'hund', 'o.k.', '(der)', 'wer?'), { maxLength: 7 });
+    await fc.assert(
+      fc.asyncProperty(words, fc.integer({ min: 1, max: 4 }), async (sentence, k) => {
+        const stream = new TextStream(model, source, target, waitK(k), options);
+        let written = '';
+        for (const word of sentence) written += await stream.push(word);
+        written += await stream.end();
+        const ids = lineIds(source, sentence.join(' '));
+        const [decoded] = await translateBatch(model, [ids], waitK(k), options);
+        expect(written).toBe(target.pipeline.decode(target.vocabulary.decode(decoded.tokens)));
+        expect(writtenText(target, decoded.tokens).at(-1) ?? '').toBe(written);
+        expect(stream.decoded).toEqual(decoded);
+      }),
+      { numRuns: 40, seed: 4 },
+    );
+    await model.close();
+  });
+});

@@ -1,0 +1,93 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Arrival, arrivals } from '../../src/translate/decode/arrivals.js';
+import { tokensByWord } from '../../src/translate/decode/text-stream.js';
+import { wordDelays } from '../../src/translate/decode/word-delays.js';
+import { textPipeline } from '../../src/translate/text/pipeline.js';
+import { Vocabulary } from '../../src/translate/text/vocabulary.js';
+
+async function* inPieces(bytes: Uint8Array, cuts: readonly number[]): AsyncGenerator<Uint8Array> {
+  const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((a, b) => a - b);
+  let start = 0;
+  for (const end of [...places, bytes.length]) {
+    yield bytes.subarray(start, end);
+    start = end;
+  }
+}
+
+async function arrived(text: string | Uint8Array, cuts: readonly number[] = []): Promise<string[]> {
+  const bytes = typeof text === 'string' ? Buffer.from(text) : text;
+  const all: Arrival[] = [];
+  for await (const arrival of arrivals(inPieces(bytes, cuts), 'text')) all.push(arrival);
+  return all.map((arrival) => ('word' in arrival ? arrival.word : '\n'));
+}
+
+describe('arriving words', () => {
+  it('are the words of the lines, however the bytes are cut', async () => {
+    const word = fc.constantFrom('a', 'straße', '日本', '😀', 'xyz');
+    const text = fc
+      .array(fc.oneof(word, fc.constantFrom(' ', '\n', '\u00a0', '\t', '\r\n')))
+      .map((all) => all.join(''));
+    await fc.assert(
+      fc.asyncProperty(text, fc.array(fc.nat()), async (content, cuts) => {
+        const lines = content.endsWith('\n') || content === '' ? content.split('\n').slice(0, -1) : content.split('\n');
+        const expected = lines.flatMap((line) => [...line.split(/\s/u).filter((piece) => piece !== ''), '\n']);
+        expect(await arrived(content, cuts)).toEqual(expected);
+      }),
+    );
+  });
+
+  it('are there before the line ends', async () => {
+    const seen: Arrival[] = [];
+    async function* slow(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from('ein ');
+      expect(seen).toEqual([{ word: 'ein' }]);
+      yield Buffer.from('ma');
+      yield Buffer.from('nn ');
+      expect(seen).toEqual([{ word: 'ein' }, { word: 'mann' }]);
+    }
+    for await (const arrival of arrivals(slow(), 'text')) seen.push(arrival);
+    expect(seen.at(-1)).toEqual({ lineEnd: true });
+  });
+
+  it('are none in an empty stream', async () => {
+    expect(await arrived('')).toEqual([]);
+  });
+
+  it('refuse a text that ends in the middle of a character, and one that is not UTF-8', async () => {
+    const cut = Buffer.from('ein\nstraß').subarray(0, -1);
+    await expect(arrived(cut)).rejects.toThrow('text:2: the text ends in the middle of a character');
+    await expect(arrived(Uint8Array.of(0x61, 0xff, 0x20))).rejects.toThrow('text:1: the text is not UTF-8');
+  });
+});
+
+describe('delays in words', () => {
+  it('count a token with the word that settles it', async () => {
+    const pipeline = await textPipeline({
+      language: 'en',
+      lowercase: false,
+      normalize: false,
+      tokenizer: { kind: 'moses' },
+    });
+    const side = { pipeline, vocabulary: new Vocabulary([]) };
+    // "it's" is it + 's; whether "St." keeps its full stop is known with the next word only, "end." is two tokens.
+    expect(tokensByWord(side, ["it's", 'on', 'St.', 'James', 'end.'])).toEqual([2, 3, 3, 5, 7]);
+    expect(tokensByWord(side, [])).toEqual([]);
+  });
+
+  it('count the source words that had arrived when a word was complete', () => {
+    // Source: "der große hund", tokens der | gro@@ ße | hund, settled after the words 1, 3, 4.
+    // Output: tokens the | b@@ | ig | dog after 1, 2, 3, 4 source tokens: "big" is complete after 3, in word 2.
+    const seen = ['the', 'the', 'the big', 'the big dog'];
+    expect(wordDelays(seen, [1, 2, 3, 4], [1, 3, 4])).toEqual({ words: ['the', 'big', 'dog'], delays: [1, 2, 3] });
+  });
+
+  it('give a punctuation mark that joins its word the delay of the mark', () => {
+    expect(wordDelays(['dog', 'dog.'], [1, 2], [1, 2])).toEqual({ words: ['dog.'], delays: [2] });
+  });
+
+  it('are all words where more was read than any word settles', () => {
+    expect(wordDelays(['dog'], [5], [1, 2]).delays).toEqual([2]);
+    expect(wordDelays([], [], [1, 2])).toEqual({ words: [], delays: [] });
+  });
+});
