@@ -1,5 +1,6 @@
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
+import type { DataConfig } from './config.js';
 import { samplesBetween } from './data/index.js';
 import { openPanel } from './data-set.js';
 import { openForecaster } from './forecaster.js';
@@ -28,8 +29,7 @@ export interface DayForecast {
 export async function forecastDay(run: string, { data, date, threads }: ForecastDayOptions = {}): Promise<DayForecast> {
   const forecaster = await openForecaster(run, threads);
   try {
-    // The index serves backtests alone; new prices need not hold it.
-    const { panel } = await openPanel({ ...forecaster.config.data, index: undefined }, data);
+    const { panel } = await openPanel(withoutIndex(forecaster.config.data), data);
     const day = date === undefined ? panel.calendar.length - 1 : panel.calendar.indexOf(date);
     const [first, last] = [panel.calendar[0], panel.calendar.at(-1)];
     if (day < 0) {
@@ -56,6 +56,11 @@ export async function forecastDay(run: string, { data, date, threads }: Forecast
   } finally {
     await forecaster.close();
   }
+}
+
+/** The index serves backtests alone; new prices need not hold it. */
+function withoutIndex(config: DataConfig): DataConfig {
+  return config.format === 'synthetic' ? config : { ...config, index: undefined };
 }
 
 export function writeForecast(path: string, { date, stocks }: DayForecast): void {

@@ -14,8 +14,7 @@ export interface Executable {
 }
 
 export function lower(program: Program): Executable {
-  const read = new Set([...program.nodes.flatMap(({ inputs }) => inputs), ...program.outputs.values()]);
-  const to = new Lowering(read);
+  const to = new Lowering();
   const names = new Map<Tensor, string>();
   const used = new Set(program.nodes);
 

@@ -1,7 +1,6 @@
 import { bareName, type Dim, SymbolicDim, sameDim } from './dim.js';
 import { type DType, typedArray } from './dtype.js';
 import { MICROSOFT, OnnxGraph } from './onnx.js';
-import type { Tensor } from './tensor.js';
 
 /** A mask that the caller fills with random zeros and 1/keep before each run. */
 export interface MaskInput {
@@ -14,15 +13,6 @@ export interface MaskInput {
 export class Lowering {
   readonly graph = new OnnxGraph();
   readonly masks: MaskInput[] = [];
-
-  /** `read`: the tensors that some node or output of the program uses. */
-  constructor(private readonly read: ReadonlySet<Tensor>) {}
-
-  /** Whether anybody uses the tensor: an operation may leave out what nobody does. */
-  isRead(tensor: Tensor): boolean {
-    return this.read.has(tensor);
-  }
-
   private readonly sizes = new Map<string, string>();
   private readonly splits = new Map<string, string[]>();
 

@@ -1,7 +1,7 @@
 import { type Dim, multiplyDims } from '../dim.js';
 import type { Lowering } from '../lowering.js';
 import { type Node, type Op, record, type Tensor } from '../tensor.js';
-import { type RecurrentWeights, recurrentSizes, rowsOf } from './gru.js';
+import { type RecurrentWeights, recurrentSizes } from './gru.js';
 
 /**
  * Long short-term memory (Hochreiter & Schmidhuber 1997) in PyTorch's form, over a static number of steps, time-major:
@@ -176,3 +176,8 @@ const lstmGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: boo
     ];
   },
 };
+
+/** Row numbers that put blocks of `size` rows into another order. */
+function rowsOf(blocks: readonly number[], size: number): number[] {
+  return blocks.flatMap((block) => Array.from({ length: size }, (_, i) => block * size + i));
+}
