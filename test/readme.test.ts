@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -28,9 +28,11 @@ describe('the README', () => {
   it('has a library example that runs and learns', () => {
     const code = /```ts\n([\s\S]*?)```/.exec(readme)![1];
     // The package refers to itself by its name from within its own folder.
-    const file = join(mkdtempSync(join(root, 'dist', 'readme-')), 'example.mjs');
+    const folder = mkdtempSync(join(root, 'dist', 'readme-'));
+    const file = join(folder, 'example.mjs');
     writeFileSync(file, code);
     const losses = execFileSync(process.execPath, [file], { encoding: 'utf8' }).trim().split('\n').map(Number);
+    rmSync(folder, { recursive: true });
     expect(losses).toHaveLength(100);
     expect(losses.at(-1)!).toBeLessThan(losses[0] / 4);
   });
