@@ -2,9 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
 import type { Command } from 'commander';
-import pc from 'picocolors';
 import { toolVersion } from '../run/versions.js';
 import { IR_VERSION, OPSET } from '../tensor/onnx.js';
+import { colorsFor } from './colors.js';
 
 /** What `tcts doctor` found; `--json` prints it as it is. */
 export interface Diagnosis {
@@ -82,12 +82,13 @@ function describe({ versions, machine, threads, speed, missing }: Diagnosis): st
     ['matrix product', perThread(speed.gemmGflops, 'GFLOP/s')],
     ['GRU training', perThread(speed.gruSamplesPerSecond, 'samples/s')],
   ];
-  const table = rows.map(([name, value]) => `${pc.bold(name.padEnd(15))} ${value}\n`).join('');
+  const { bold, green, red, yellow } = colorsFor(process.stdout);
+  const table = rows.map(([name, value]) => `${bold(name.padEnd(15))} ${value}\n`).join('');
   const gaps = missing.map(
     ({ what, needed, remedy, fatal }) =>
-      `${fatal ? pc.red('missing') : pc.yellow('optional')} ${what}: ${needed}; ${remedy}\n`,
+      `${fatal ? red('missing') : yellow('optional')} ${what}: ${needed}; ${remedy}\n`,
   );
-  return table + (gaps.join('') || `${pc.green('nothing is missing')}\n`);
+  return table + (gaps.join('') || `${green('nothing is missing')}\n`);
 }
 
 function whatIsMissing(): Diagnosis['missing'] {
