@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { readText, writeFileAtomic } from '../files.js';
+import { writeFileAtomic } from '../files.js';
 import { Arena, traceModel } from '../optim/index.js';
 import { bestCheckpoint, checkpointFolder, latestCheckpoint, openRun } from '../run/index.js';
+import { readJsonFile } from './json-file.js';
 import { evaluationMode, type TranslationModel } from './model/config.js';
 import { lossInputs, lossModel } from './model/loss.js';
 import { type Languages, loadLanguages, saveLanguages } from './text/languages.js';
@@ -111,16 +112,5 @@ const infoSchema = z.strictObject({
 });
 
 function readInfo(folder: string): TranslationInfo {
-  const file = join(folder, INFO);
-  let content: unknown;
-  try {
-    content = JSON.parse(readText(file));
-  } catch (error) {
-    if (error instanceof InputError) throw error;
-    throw new InputError(`not JSON: ${(error as Error).message}`, { file });
-  }
-  const parsed = infoSchema.safeParse(content);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new InputError(issue.message, { file, key: issue.path.join('.') });
+  return readJsonFile(join(folder, INFO), infoSchema);
 }

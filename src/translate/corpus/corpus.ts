@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { readText, writeFileAtomic } from '../../files.js';
+import { readJsonFile } from '../json-file.js';
 import { type Languages, loadLanguages } from '../text/languages.js';
 import { SequenceFile } from './sequence-file.js';
 
@@ -121,17 +122,7 @@ export function readSummary(folder: string): CorpusSummary {
   if (!existsSync(file)) {
     throw new InputError('not a prepared corpus: it has no corpus.json (see tcts prepare translate)', { file: folder });
   }
-  let content: unknown;
-  try {
-    content = JSON.parse(readText(file));
-  } catch (error) {
-    if (error instanceof InputError) throw error;
-    throw new InputError(`not JSON: ${(error as Error).message}`, { file });
-  }
-  const parsed = corpusSchema.safeParse(content);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new InputError(issue.message, { file, key: issue.path.join('.') });
+  return readJsonFile(file, corpusSchema);
 }
 
 export function openPairs(folder: string, split: string, source: string, target: string): PairedSequences {
