@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { describe } from 'vitest';
+import { describe, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../../shared/', import.meta.url));
 const present = existsSync(root);
@@ -21,4 +21,8 @@ export function readSharedJson<T>(path: string): T {
 }
 
 /** `describe`, skipped where the reference vectors are absent (a user's machine); in CI absence is an error. */
-export const describeWithShared = describe.skipIf(!present);
+export function describeWithShared(name: string, body: () => void): void {
+  if (present) describe(name, body);
+  // The body may read vectors while it lists its cases, so it is left out altogether.
+  else describe.skip(name, () => it('needs the reference vectors', () => {}));
+}
