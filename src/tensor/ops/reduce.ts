@@ -1,4 +1,4 @@
-import { type Dim, formatShape, multiplyDims, sizeOf } from '../dim.js';
+import { type Dim, multiplyDims, sizeOf } from '../dim.js';
 import { isFloat } from '../dtype.js';
 import { describeType, Mismatch, type Op, record, sameShape, type Tensor, type TensorType } from '../tensor.js';
 import { cast, equal } from './compare.js';
@@ -100,7 +100,3 @@ const maxOp: Op<{ axes: readonly number[] }> = {
     return [mul(ties, div(g!, count))];
   },
 };
-
-export function requireRank(x: TensorType, rank: number): void {
-  if (x.shape.length !== rank) throw new Mismatch(`expected ${rank} axes, got ${formatShape(x.shape)}`);
-}
