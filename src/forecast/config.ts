@@ -127,16 +127,16 @@ export const forecastSchema = z.strictObject({
       'How the tasks share the model: an output for each, one output for all, or an embedding of the task added to the input.',
     ),
   chosen: z
-    .enum(['replace', 'add'])
+    .enum(['replace', 'add', 'all'])
     .default('replace')
     .describe(
-      'A sample trains the chosen task alone, as in the paper, or the main task always and the chosen one on top.',
+      'A sample trains the chosen task alone, as in the paper; or the main task always and the chosen one on top; or all tasks always, and the chosen one counts twice.',
     ),
   auxiliaryWeight: z
     .number()
     .min(0)
     .default(1)
-    .describe('With chosen: add, the weight of a chosen task that is not the main one.'),
+    .describe('With chosen: add or all, the weight of a task that is not the main one.'),
   batch: section({
     size: z.int().min(1).default(800).describe('B: samples in a batch.'),
     days: z

@@ -7,19 +7,22 @@ import type { Network } from './network.js';
  *
  *     replace   wᵢ · share_{ik} / Σw
  *     add       wᵢ / Σw for the main task, wᵢ · auxiliaryWeight · share_{ik} / Σw for the others
+ *     all       wᵢ · (1 + share_{ik}) / Σw for the main task, times auxiliaryWeight for the others
  */
 export function weightMatrix(
   shares: Float32Array,
   weights: Float32Array,
   main: number,
-  { chosen, auxiliaryWeight }: { chosen: 'replace' | 'add'; auxiliaryWeight: number },
+  { chosen, auxiliaryWeight }: { chosen: 'replace' | 'add' | 'all'; auxiliaryWeight: number },
 ): Float32Array {
   const K = shares.length / weights.length;
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   return shares.map((share, at) => {
     const weight = weights[Math.floor(at / K)] / total;
     if (chosen === 'replace') return weight * share;
-    return at % K === main ? weight : weight * auxiliaryWeight * share;
+    const scale = at % K === main ? weight : weight * auxiliaryWeight;
+    if (chosen === 'all') return scale * (1 + share);
+    return at % K === main ? scale : scale * share;
   });
 }
 

@@ -4,12 +4,14 @@ import { networkRows, weightMatrix } from '../../src/forecast/task-weights.js';
 // Two samples, three tasks; the first sample on task 0 (the main one), the second on task 2.
 const shares = Float32Array.of(1, 0, 0, 0, 0, 1);
 
-it('a chosen task replaces the main one, or is added to it', () => {
+it('a chosen task replaces the main one, or is added to it, or counts twice among all', () => {
   const weights = Float32Array.of(1, 3); // of a total of 4
   const replace = weightMatrix(shares, weights, 0, { chosen: 'replace', auxiliaryWeight: 0.5 });
   expect([...replace]).toEqual([0.25, 0, 0, 0, 0, 0.75]);
   const add = weightMatrix(shares, weights, 0, { chosen: 'add', auxiliaryWeight: 0.5 });
   expect([...add]).toEqual([0.25, 0, 0, 0.75, 0, 0.375]);
+  const all = weightMatrix(shares, weights, 0, { chosen: 'all', auxiliaryWeight: 0.5 });
+  expect([...all]).toEqual([0.5, 0.125, 0.125, 0.75, 0.375, 0.75]);
 });
 
 it('a network that is told the task gets a row for each pair that counts', () => {
