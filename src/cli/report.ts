@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+
+interface ReportFlags {
+  readonly out?: string;
+  readonly baseline?: readonly string[];
+  readonly title?: string;
+  readonly json: boolean;
+}
+
+export function registerReport(program: Command): void {
+  program
+    .command('report')
+    .description('Make tables, figures and a page of all runs in a folder.')
+    .argument('<folder>', 'folder that holds run folders, at any depth; a single run will do')
+    .option('--out <folder>', 'where the report is written (default: report, in the folder)')
+    .option(
+      '--baseline <name>',
+      'strategy or method that others are tested against; may be repeated (default: fixed and mtl)',
+      (name: string, previous: readonly string[] = []) => [...previous, name],
+    )
+    .option('--title <text>', 'heading of the report')
+    .option('--json', 'print the names of the files as JSON', false)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  tcts report runs
+  tcts report runs/csi300 --baseline fixed --title "CSI300" --out reports/csi300`,
+    )
+    .action(reportCommand);
+}
+
+async function reportCommand(folder: string, { out, baseline, title, json }: ReportFlags): Promise<void> {
+  const { writeReport } = await import('../report/index.js');
+  const files = await writeReport(folder, { out, baselines: baseline, title });
+  for (const warning of files.warnings) process.stderr.write(`warning: ${warning}\n`);
+  if (json) {
+    process.stdout.write(`${JSON.stringify(files)}\n`);
+    return;
+  }
+  const { runs, setAside, tables, figures, html } = files;
+  const finished = `${runs} finished run${runs === 1 ? '' : 's'}`;
+  const counted = setAside === 0 ? finished : `${finished}, ${setAside} more not counted (the report says why)`;
+  const of = (names: readonly string[]) => names.filter((name) => name.endsWith('.csv')).length;
+  process.stdout.write(`${counted}: ${of(tables)} tables and ${of(figures)} figures\nreport: ${html}\n`);
+}

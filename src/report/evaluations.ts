@@ -1,0 +1,81 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readJsonFile } from '../translate/json-file.js';
+
+/** JSON has no NaN: a figure that is undefined was written as null. */
+export const figure = z
+  .number()
+  .nullable()
+  .transform((value) => value ?? Number.NaN);
+
+const risk = z.object({ annualReturn: figure, informationRatio: figure, maxDrawdown: figure });
+
+const forecastScores = z.object({
+  split: z.string(),
+  samples: z.number(),
+  scores: z.object({
+    IC: figure,
+    ICIR: figure,
+    RankIC: figure,
+    RankICIR: figure,
+    MSE: figure,
+    zMSE: figure,
+    days: z.number(),
+  }),
+  quintiles: z.array(figure),
+  backtest: z.object({
+    benchmark: z.string(),
+    portfolio: risk,
+    market: risk,
+    excess: risk,
+    excessAfterCosts: risk,
+    turnover: figure,
+  }),
+});
+
+const latency = z.object({ AP: figure, AL: figure, LAAL: figure, DAL: figure }).nullable();
+
+const translationScores = z.object({
+  split: z.string(),
+  k: z.number(),
+  beam: z.number(),
+  earlyEnd: z.enum(['allow', 'block']),
+  sentences: z.number(),
+  bleu: figure,
+  sacrebleu: figure,
+  signature: z.string(),
+  chrf: figure,
+  lengthRatio: figure,
+  endedEarly: z.number(),
+  latency: z.object({ stacl: latency, simuleval: latency }),
+  speed: figure,
+});
+
+/** What `tcts evaluate` left of a forecast on one part of the data. */
+export type ForecastFigures = z.output<typeof forecastScores> & { readonly folder: string };
+
+/** What `tcts evaluate` left of a translation with one wait. */
+export type TranslationFigures = z.output<typeof translationScores> & { readonly folder: string };
+
+/** Everything below `evaluation/` of a run folder. */
+export interface Evaluations {
+  readonly forecasts: readonly ForecastFigures[];
+  readonly translations: readonly TranslationFigures[];
+}
+
+export function readEvaluations(run: string): Evaluations {
+  const folder = join(run, 'evaluation');
+  const forecasts: ForecastFigures[] = [];
+  const translations: TranslationFigures[] = [];
+  for (const name of existsSync(folder) ? readdirSync(folder).sort() : []) {
+    const file = join(folder, name, 'scores.json');
+    // Without it the evaluation has not ended.
+    if (!existsSync(file)) continue;
+    const at = { folder: join(folder, name) };
+    const isTranslation = 'k' in readJsonFile(file, z.looseObject({}));
+    if (isTranslation) translations.push({ ...readJsonFile(file, translationScores), ...at });
+    else forecasts.push({ ...readJsonFile(file, forecastScores), ...at });
+  }
+  return { forecasts, translations };
+}

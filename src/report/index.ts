@@ -1,0 +1,66 @@
+import { basename, join, resolve } from 'node:path';
+import { InputError } from '../errors.js';
+import { requireKnown } from './comparisons.js';
+import type { Section } from './document.js';
+import { type ReportFiles, writeFiles } from './files.js';
+import { SeriesReader } from './reader.js';
+import { type FoundRuns, findRuns } from './runs.js';
+import { forecastSection } from './sections/forecast.js';
+import { methodsSection } from './sections/methods.js';
+import { otherSection } from './sections/other.js';
+import { runsSection } from './sections/runs.js';
+import { trainingSection } from './sections/training.js';
+import { translationSection } from './sections/translation.js';
+import { groupRuns } from './settings.js';
+import { type View, viewOf } from './view.js';
+
+export type { ReportFiles } from './files.js';
+
+export interface ReportOptions {
+  /** Where the report is written. Default `report` in the folder. */
+  readonly out?: string;
+  /** Strategies, or methods as the report calls them, that others are compared with. Default those of fixed and mtl that are there. */
+  readonly baselines?: readonly string[];
+  /** Default the name of the folder. */
+  readonly title?: string;
+}
+
+/** Reports on all runs in a folder: an HTML page, Markdown, and every table and figure in files of their own. */
+export async function writeReport(folder: string, options: ReportOptions = {}): Promise<ReportFiles> {
+  const found = findRuns(folder);
+  if (found.runs.length + found.setAside.length === 0) {
+    throw new InputError('there is no run in the folder, nor in those below it', { file: folder });
+  }
+  const sets = groupRuns(found.runs);
+  if (options.baselines !== undefined) requireKnown(sets, options.baselines);
+  const reader = new SeriesReader();
+  const baselines = options.baselines ?? ['fixed', 'mtl'];
+  const sections = sets.flatMap((data) => {
+    const view = viewOf(data, reader, baselines);
+    return [resultsSection(view), trainingSection(view)];
+  });
+  if (sets.length > 0) sections.push(methodsSection(sets));
+  // Last: only now is known what could not be read.
+  sections.push(runsSection(sets, found, reader.problems));
+
+  const { out = join(folder, 'report'), title = `Report on ${basename(resolve(folder))}` } = options;
+  return {
+    ...writeFiles(out, title, sections, leadOf(found)),
+    runs: found.runs.length,
+    setAside: found.setAside.length,
+  };
+}
+
+function resultsSection(view: View): Section {
+  const kinds: Readonly<Record<string, (view: View) => Section>> = {
+    forecast: forecastSection,
+    translation: translationSection,
+  };
+  return (kinds[view.data.kind] ?? otherSection)(view);
+}
+
+function leadOf({ runs, setAside }: FoundRuns): string {
+  const finished = `${runs.length} finished run${runs.length === 1 ? '' : 's'}`;
+  if (setAside.length === 0) return `${finished}.`;
+  return `${finished}; ${setAside.length} not counted: running, stopped or broken, listed with the reason under Runs.`;
+}

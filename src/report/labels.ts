@@ -1,0 +1,149 @@
+import { basename } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { groupBy } from './groups.js';
+
+/** What a label is made of. */
+export interface Labelled {
+  readonly strategy: string;
+  /** Leaves of the configuration by their dotted keys. */
+  readonly keys: ReadonlyMap<string, unknown>;
+}
+
+/**
+ * A name for each setting, in the words of the paper: the strategy or, of forecasts that train one task, the model. Where
+ * that is not enough to tell settings apart, keys in which they differ are added. The main task is no part of it.
+ */
+export function labelsFor(kind: string, settings: readonly Labelled[]): string[] {
+  const names = settings.map((setting) => shortLabel(kind, setting));
+  const keys = new Map(
+    [...groupBy(settings, (_, i) => names[i])].map(([name, group]) => [name, tellingKeys(group)] as const),
+  );
+  return settings.map((setting, i) => {
+    const varying = keys.get(names[i])!;
+    const details = varying
+      .filter((key) => setting.keys.has(key) && !(isNamedByTasks(kind, setting) && key === TASKS[kind]))
+      .filter((key) => key !== WITHOUT || isAblation(setting))
+      .map((key) => inWords(key, setting.keys.get(key), varying));
+    if (details.length === 0) return names[i];
+    // `MTL (3 tasks)` becomes `MTL (3 tasks, GRU)`.
+    return names[i].endsWith(')')
+      ? `${names[i].slice(0, -1)}, ${details.join(', ')})`
+      : `${names[i]} (${details.join(', ')})`;
+  });
+}
+
+/** Keys whose values are not the same in all settings, the main task's and the strategy's name aside. */
+export function varyingKeys(settings: readonly Labelled[]): string[] {
+  const all = [...new Set(settings.flatMap(({ keys }) => [...keys.keys()]))];
+  return all.filter((key) => key !== 'problem.main' && key !== 'strategy.name' && varies(key, settings));
+}
+
+/** A few of the keys in which settings differ that are enough to tell them apart: each splits most of what is left. */
+function tellingKeys(settings: readonly Labelled[]): string[] {
+  const varying = varyingKeys(settings);
+  const kinds = (keys: readonly string[]): number =>
+    new Set(settings.map((setting) => JSON.stringify(keys.map((key) => setting.keys.get(key) ?? null)))).size;
+  // Features that a scheduler does without are what an ablation is about.
+  const chosen = varying.filter((key) => key === WITHOUT);
+  while (kinds(chosen) < kinds(varying)) {
+    const [best] = varying
+      .filter((key) => !chosen.includes(key))
+      .map((key) => ({ key, kinds: kinds([...chosen, key]) }))
+      .sort((a, b) => b.kinds - a.kinds);
+    chosen.push(best.key);
+  }
+  return chosen;
+}
+
+/** As few of the last words of a key as tell it from the others. */
+function shortKey(key: string, all: readonly string[]): string {
+  const words = key.split('.');
+  for (let count = 1; count < words.length; count++) {
+    const short = words.slice(-count).join('.');
+    if (all.filter((other) => `.${other}`.endsWith(`.${short}`)).length === 1) return short;
+  }
+  return key;
+}
+
+/** A value of a configuration in a table. */
+export function shownValue(value: unknown): string {
+  if (value === undefined) return '–';
+  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.join(' ');
+  return typeof value === 'string' && value.includes('/') ? basename(value) : String(value);
+}
+
+/** The tasks that are trained: `3 tasks`; undefined for a strategy that trains one task at a time. */
+export function taskSet({ strategy, keys }: Labelled): string | undefined {
+  const tasks = keys.get('problem.tasks') ?? keys.get('problem.waits');
+  if (tasks === undefined || SINGLE.has(strategy)) return undefined;
+  return tasksInWords(tasks);
+}
+
+/** Whether a scheduler has to do without some of its features. */
+export function isAblation({ keys }: Labelled): boolean {
+  const without = keys.get(WITHOUT);
+  return Array.isArray(without) && without.length > 0;
+}
+
+export const WITHOUT: string = 'strategy.without';
+
+/** Place of a strategy in the paper's tables, its own method last. */
+export function strategyOrder(strategy: string): number {
+  const place = ORDER.indexOf(strategy);
+  return strategy === 'learned' ? ORDER.length + 1 : place < 0 ? ORDER.length : place;
+}
+
+const ORDER = ['fixed', 'best-fixed', 'self-paced', 'curriculum', 'mtl', 'annealing', 'window'];
+const SINGLE = new Set(['fixed', 'best-fixed', 'self-paced']);
+const TASKS: Readonly<Record<string, string>> = { forecast: 'problem.tasks', translation: 'problem.waits' };
+
+const TITLES: Readonly<Record<string, string>> = {
+  fixed: 'single task',
+  'best-fixed': 'best single task',
+  curriculum: 'CL',
+  mtl: 'MTL',
+  'self-paced': 'SPL',
+  greedy: 'greedy (qlib)',
+  soft: 'soft (qlib)',
+  learned: 'TCTS',
+};
+
+function shortLabel(kind: string, setting: Labelled): string {
+  const { strategy, keys } = setting;
+  const model = keys.get(MODEL);
+  if (kind === 'forecast' && strategy === 'fixed' && typeof model === 'string') return modelTitle(model);
+  const titles = kind === 'translation' ? { ...TITLES, fixed: 'wait-k', 'best-fixed': 'wait-k*' } : TITLES;
+  const title = titles[strategy] ?? strategy;
+  return isNamedByTasks(kind, setting) ? `${title} (${taskSet(setting)})` : title;
+}
+
+/** Forecasts are, as in the paper, where the set of tasks is one of the things compared. */
+function isNamedByTasks(kind: string, setting: Labelled): boolean {
+  return kind === 'forecast' && taskSet(setting) !== undefined;
+}
+
+/** Keys below a choice, such as the widths of a model, are compared among those that have made the same choice. */
+function varies(key: string, settings: readonly Labelled[]): boolean {
+  const choice = CHOICES.find((name) => key !== name && key.startsWith(name.slice(0, name.lastIndexOf('.') + 1)));
+  const groups = choice === undefined ? [settings] : groupBy(settings, ({ keys }) => keys.get(choice)).values();
+  return [...groups].some((group) =>
+    group.some(({ keys }) => !isDeepStrictEqual(keys.get(key), group[0].keys.get(key))),
+  );
+}
+
+const MODEL = 'problem.model.name';
+const CHOICES = ['strategy.name', MODEL, 'problem.model.preset'];
+
+function inWords(key: string, value: unknown, all: readonly string[]): string {
+  if (key === MODEL) return modelTitle(String(value));
+  if (Object.values(TASKS).includes(key)) return tasksInWords(value);
+  return `${shortKey(key, all)} ${shownValue(value)}`;
+}
+
+function tasksInWords(tasks: unknown): string {
+  return Array.isArray(tasks) ? `tasks ${tasks.join(' ')}` : tasks === 'full' ? 'full' : `${tasks} tasks`;
+}
+
+function modelTitle(name: string): string {
+  return name === 'trees' || name === 'linear' ? name : name.toUpperCase();
+}

@@ -1,0 +1,100 @@
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import { z } from 'zod';
+import { InputError } from '../errors.js';
+import { type ConfigValues, isRun, isRunning, openRun, type RunInfo } from '../run/index.js';
+import { readJsonFile } from '../translate/json-file.js';
+import { type Evaluations, figure, readEvaluations } from './evaluations.js';
+
+const resultSchema = z.object({
+  updates: z.number(),
+  best: z.object({ performance: figure, update: z.number() }).nullable(),
+  test: z.record(z.string(), figure).nullable(),
+});
+
+/** A finished run. Its series are read when a table or figure asks for them. */
+export interface ReportedRun {
+  readonly folder: string;
+  /** Path of the folder within the reported one. */
+  readonly name: string;
+  readonly info: RunInfo;
+  readonly config: ConfigValues;
+  /** Undefined if the run ended before its last validation was written down. */
+  readonly result: z.output<typeof resultSchema> | undefined;
+  readonly evaluations: Evaluations;
+}
+
+/** A run that is in no table and no figure, and why. */
+export interface RunSetAside {
+  readonly name: string;
+  readonly state: 'running' | 'stopped' | 'interrupted' | 'failed' | 'broken';
+  readonly reason: string;
+}
+
+export interface FoundRuns {
+  readonly runs: readonly ReportedRun[];
+  readonly setAside: readonly RunSetAside[];
+}
+
+/** All runs in a folder, at any depth, by name. A run that cannot be used is set aside and never an error. */
+export function findRuns(folder: string): FoundRuns {
+  if (!existsSync(folder)) throw new InputError('no such folder, expected one that holds runs', { file: folder });
+  if (!statSync(folder).isDirectory()) {
+    throw new InputError('it is a file, expected a folder that holds runs', { file: folder });
+  }
+  const runs: ReportedRun[] = [];
+  const setAside: RunSetAside[] = [];
+  for (const path of runFolders(folder)) {
+    const name = relative(folder, path) || basename(realpathSync(path));
+    try {
+      const found = readRun(path, name);
+      if ('reason' in found) setAside.push(found);
+      else runs.push(found);
+    } catch (error) {
+      setAside.push({ name, state: 'broken', reason: (error as Error).message });
+    }
+  }
+  return { runs, setAside };
+}
+
+function readRun(folder: string, name: string): ReportedRun | RunSetAside {
+  if (!isRun(folder)) return { name, state: 'broken', reason: 'it has no run.json: it was being made or copied' };
+  const { info, config } = openRun(folder);
+  if (info.state === 'interrupted') {
+    return { name, state: 'interrupted', reason: `stopped by a signal; to go on: tcts train --resume ${folder}` };
+  }
+  if (info.state === 'failed') return { name, state: 'failed', reason: 'stopped by an error' };
+  if (info.state === 'running') {
+    if (isRunning(folder)) return { name, state: 'running', reason: 'a process is at work on it' };
+    return { name, state: 'stopped', reason: 'killed without notice; it can be resumed' };
+  }
+  if (info.state !== 'finished') return { name, state: 'broken', reason: `its state is ${String(info.state)}` };
+  const file = join(folder, 'result.json');
+  const result = existsSync(file) ? readJsonFile(file, resultSchema) : undefined;
+  return { folder, name, info, config, result, evaluations: readEvaluations(folder) };
+}
+
+/** Folders that hold a run, or that look like one being made. Links are followed, but no folder is visited twice. */
+function runFolders(folder: string, seen = new Set<string>()): string[] {
+  const real = realpathSync(folder);
+  if (seen.has(real)) return [];
+  seen.add(real);
+  const names = listing(folder);
+  if (names.includes('run.json') || (names.includes('config.yaml') && names.includes('checkpoints'))) return [folder];
+  return names
+    .filter((name) => !name.startsWith('.'))
+    .map((name) => join(folder, name))
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    .flatMap((path) => runFolders(path, seen));
+}
+
+/** Empty for a folder that may not be read: whatever is in it, it is not ours. */
+function listing(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort(byNumberAndName);
+  } catch {
+    return [];
+  }
+}
+
+const byNumberAndName = new Intl.Collator('en', { numeric: true }).compare;

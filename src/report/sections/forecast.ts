@@ -1,0 +1,189 @@
+import { comparisons } from '../comparisons.js';
+import { absent, type Block, type Section, slug } from '../document.js';
+import { type DailyLine, dailyFigure, movingMean } from '../figures/daily-series.js';
+import { quintileFigure } from '../figures/quintiles.js';
+import { PLAIN_STYLE } from '../figures/style.js';
+import { estimateOf, forecastMeasure, type Measure, testForecast } from '../measures.js';
+import { meanSeries, type Series } from '../series.js';
+import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
+import { dailySeries, rankICTest, testComparisons } from '../significance.js';
+import { type Row, type Table, textColumn } from '../table.js';
+import type { View } from '../view.js';
+import { methodRows, OVER_SEEDS, significance } from './results.js';
+
+/** Results of stock trend forecasting. */
+export function forecastSection(view: View): Section {
+  const { data, reader, baselines } = view;
+  const id = slug(data.title);
+  const RankIC = forecastMeasure('RankIC');
+  const tested = testComparisons(
+    comparisons(data, baselines),
+    RankIC,
+    (pair) => rankICTest(pair, reader)?.p ?? Number.NaN,
+  );
+  const scored = data.settings.filter((setting) => estimateOf(setting, RankIC) !== undefined);
+  const blocks: Block[] = [];
+  if (scored.length === 0) {
+    blocks.push(absent('No results: no run has test figures (problem.test: true, or tcts evaluate RUN).'));
+  } else {
+    blocks.push(
+      { kind: 'table', table: resultsTable(view, id) },
+      { kind: 'table', table: icirTable(view, id) },
+      significance(data, tested, RankIC, 'days', { id: `${id}-significance`, title: 'Significance' }),
+    );
+  }
+  const evaluated = data.settings.filter(({ runs }) => runs.some((run) => testForecast(run) !== undefined));
+  if (evaluated.length === 0) {
+    blocks.push(
+      absent('No backtest, RankIC over time or returns by fifth: no run has been evaluated (tcts evaluate RUN).'),
+    );
+  } else {
+    blocks.push({ kind: 'table', table: backtestTable(view, id, evaluated) });
+    for (const main of mainsOf(data)) blocks.push(...figuresOf(view, id, main));
+  }
+  return { title: `Forecasting: ${data.title}`, blocks };
+}
+
+function resultsTable({ data }: View, id: string): Table {
+  return methodRows(data, [forecastMeasure('RankIC'), forecastMeasure('zMSE')], {
+    id: `${id}-results`,
+    title: 'RankIC and MSE',
+    caption: `Test part. RankIC on the left, MSE on the right: that of the z-scores of each day, as in the paper. ${OVER_SEEDS}`,
+  });
+}
+
+function icirTable({ data }: View, id: string): Table {
+  return methodRows(data, [forecastMeasure('ICIR'), forecastMeasure('RankICIR'), forecastMeasure('IC')], {
+    id: `${id}-icir`,
+    title: 'ICIR, RankICIR and IC',
+    caption: `Test part: ICIR, RankICIR and IC, from left to right. ICIR is the mean of the daily IC over its standard deviation. ${OVER_SEEDS}`,
+  });
+}
+
+function backtestTable({ data }: View, id: string, evaluated: readonly Setting[]): Table {
+  const rows = evaluated.map((setting): Row => {
+    const cells = BACKTEST_MEASURES.map((measure) => [estimateOf(setting, measure)]);
+    return { cells: [setting.label, taskTitle(data.kind, setting.main), ...cells] };
+  });
+  const columns = BACKTEST_MEASURES.map(({ name }) => ({ title: name, measures: [name] }));
+  return {
+    id: `${id}-backtest`,
+    title: 'Backtest',
+    caption:
+      'Test part, a portfolio of the 50 highest forecasts of which 5 are replaced a day. Per cent a year, added up and not ' +
+      'compounded: return after costs, excess over the benchmark before and after costs. Information ratio of the excess ' +
+      'after costs; deepest fall of the portfolio and daily turnover in per cent. Mean ± standard deviation over the seeds.',
+    columns: [textColumn('Method'), textColumn('Main task'), ...columns],
+    rows,
+  };
+}
+
+type Risks = 'portfolio' | 'excess' | 'excessAfterCosts';
+
+const BACKTEST_MEASURES: readonly Measure[] = [
+  riskMeasure('annual return', 'portfolio', 'annualReturn', 100, 1),
+  riskMeasure('excess', 'excess', 'annualReturn', 100, 1),
+  riskMeasure('excess after costs', 'excessAfterCosts', 'annualReturn', 100, 1),
+  riskMeasure('information ratio', 'excessAfterCosts', 'informationRatio', 1, 2),
+  riskMeasure('drawdown', 'portfolio', 'maxDrawdown', 100, 1),
+  {
+    name: 'turnover',
+    digits: 1,
+    better: 'lower',
+    of: (run) => 100 * (testForecast(run)?.backtest.turnover ?? Number.NaN),
+  },
+];
+
+function riskMeasure(
+  name: string,
+  series: Risks,
+  figure: 'annualReturn' | 'informationRatio' | 'maxDrawdown',
+  scale: number,
+  digits: number,
+): Measure {
+  const of: Measure['of'] = (run) => scale * (testForecast(run)?.backtest[series][figure] ?? Number.NaN);
+  return { name, digits, better: 'higher', of };
+}
+
+/** RankIC over time, cumulative return and returns by fifth for one main task. */
+function figuresOf(view: View, id: string, main: number | undefined): Block[] {
+  const { data, reader, methods, leftOut } = view;
+  const task = taskTitle(data.kind, main);
+  const at = main === undefined ? '' : `-task-${main}`;
+  const shown = methods.flatMap(({ label, style }) => {
+    const setting = settingOf(data, label, main);
+    return setting?.runs.some((run) => testForecast(run)) ? [{ label, style, setting }] : [];
+  });
+  if (shown.length === 0) return [absent(`${task}: no figures, as no run has been evaluated.`)];
+
+  const rankIC: DailyLine[] = [];
+  const returns: DailyLine[] = [];
+  let market: DailyLine | undefined;
+  let window = 1;
+  for (const { label, style, setting } of shown) {
+    const { dates, values } = meanSeries(dailySeries(setting.runs, reader), 'RankIC');
+    window = Math.min(MOVING_DAYS, Math.max(1, Math.floor(dates.length / 5)));
+    if (dates.length > 1) rankIC.push({ label, style, dates, values: movingMean(values, window) });
+    const portfolios = setting.runs.flatMap((run) => {
+      const evaluation = testForecast(run);
+      return (evaluation && reader.series(run, evaluation, 'backtest')) ?? [];
+    });
+    if (portfolios.length === 0) continue;
+    const afterCosts = meanSeries(portfolios.map(withNet), 'net');
+    returns.push({ label, style, dates: afterCosts.dates, values: runningSum(afterCosts.values) });
+    const benchmark = meanSeries(portfolios, 'benchmark');
+    const name = setting.runs.map(testForecast).find((found) => found !== undefined)!.backtest.benchmark;
+    market ??= { label: name, style: PLAIN_STYLE, dates: benchmark.dates, values: runningSum(benchmark.values) };
+  }
+  const seeds = 'Mean over the seeds.';
+  const blocks: Block[] = [];
+  if (rankIC.length > 0) {
+    const caption =
+      `Test part, ${task}: moving mean of the daily RankIC over ${window} days. ${seeds} ${leftOut}`.trim();
+    const about = { id: `${id}-rank-ic${at}`, title: `RankIC over time, ${task}`, caption };
+    blocks.push({ kind: 'figure', figure: dailyFigure(rankIC, about, { label: 'RankIC' }) });
+  }
+  if (market !== undefined) {
+    const caption =
+      `Test part, ${task}: running sum of the daily returns of the backtest's portfolio after costs, and of the benchmark. ${seeds} ${leftOut}`.trim();
+    const about = { id: `${id}-cumulative-return${at}`, title: `Cumulative return, ${task}`, caption };
+    blocks.push({
+      kind: 'figure',
+      figure: dailyFigure([...returns, market], about, { label: 'cumulative return', percent: true }),
+    });
+  }
+  const fifths = shown.map(({ label, setting }) => ({ label, ...quintilesOf(setting) }));
+  const caption =
+    `Test part, ${task}: mean daily return of the stocks by predicted fifth, q1 with the highest forecasts. Lines on the bars: ± one standard deviation over the seeds. ${leftOut}`.trim();
+  const about = { id: `${id}-quintile-returns${at}`, title: `Returns by predicted fifth, ${task}`, caption };
+  blocks.push({ kind: 'figure', figure: quintileFigure(fifths, about) });
+  return blocks;
+}
+
+/** Days of the moving mean: about a quarter of a year. */
+const MOVING_DAYS = 60;
+
+function withNet(series: Series): Series {
+  const { return: gross, cost } = series.columns;
+  return { ...series, columns: { ...series.columns, net: gross.map((value, i) => value - cost[i]) } };
+}
+
+function quintilesOf(setting: Setting): { means: number[]; deviations: number[] } {
+  const fifths = [0, 1, 2, 3, 4].map((q) =>
+    estimateOf(setting, {
+      name: `q${q + 1}`,
+      digits: 4,
+      better: 'higher',
+      of: (run) => testForecast(run)?.quintiles[q] ?? Number.NaN,
+    }),
+  );
+  return { means: fifths.map((one) => one?.mean ?? 0), deviations: fifths.map((one) => one?.std ?? Number.NaN) };
+}
+
+function runningSum(values: readonly number[]): number[] {
+  let sum = 0;
+  return values.map((value) => {
+    sum += Number.isNaN(value) ? 0 : value;
+    return sum;
+  });
+}

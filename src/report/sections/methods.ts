@@ -1,0 +1,156 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { InputError } from '../../errors.js';
+import { readJsonFile } from '../../translate/json-file.js';
+import { type Block, type Section, slug, text } from '../document.js';
+import { groupBy } from '../groups.js';
+import { shownValue, varyingKeys } from '../labels.js';
+import type { ReportedRun } from '../runs.js';
+import { type DataSet, labelsOf, mainsOf, type Setting } from '../settings.js';
+import { type Table, textColumn } from '../table.js';
+
+/** What has to be known to repeat the experiments: data and their sizes, seeds, versions, commands. */
+export function methodsSection(sets: readonly DataSet[]): Section {
+  const blocks = sets.flatMap((data): Block[] => [
+    text(paragraphOf(data)),
+    ...settingsTable(data),
+    { kind: 'commands', lines: commandsOf(data) },
+  ]);
+  return { title: 'Methods', blocks };
+}
+
+function paragraphOf(data: DataSet): string {
+  const runs = data.settings.flatMap((setting) => setting.runs);
+  const seeds = distinct(runs.map(({ info }) => info.seed)).sort((a, b) => a - b);
+  const mains = mainsOf(data).filter((main) => main !== undefined);
+  const versions = distinct(
+    runs.map(({ info }) => `tcts ${info.version}, Node ${info.node}, ONNX Runtime ${info.onnxruntime}`),
+  );
+  const sentences = [
+    `${data.title}: ${sizesOf(data)}`,
+    mains.length > 0 ? `Main task${mains.length === 1 ? '' : 's'}: ${mains.join(', ')}.` : '',
+    `Methods: ${labelsOf(data).join('; ')}.`,
+    `Training: ${lengthOf(data.settings)}.`,
+    `${runs.length} finished run${runs.length === 1 ? '' : 's'} with seed${seeds.length === 1 ? '' : 's'} ${seeds.join(', ')}; the model of each run is the one that was best on validation data.`,
+    `Made with ${versions.join('; ')}.`,
+  ];
+  return sentences.filter((sentence) => sentence !== '').join(' ');
+}
+
+/** The keys in which methods differ, beyond what their names say. */
+function settingsTable(data: DataSet): Block[] {
+  const keys = varyingKeys(data.settings);
+  if (keys.length === 0) return [];
+  const rows = [...groupBy(data.settings, ({ label }) => label)].map(([label, settings]) => ({
+    cells: [label, ...keys.map((key) => distinct(settings.map((one) => shownValue(one.keys.get(key)))).join(', '))],
+  }));
+  const table: Table = {
+    id: `${slug(data.title)}-settings`,
+    title: `Settings, ${data.title}`,
+    caption: 'All keys of the configuration in which methods differ, but for the strategy, the main task and the seed.',
+    columns: ['Method', ...keys].map(textColumn),
+    rows,
+  };
+  return [{ kind: 'table', table }];
+}
+
+const part = z.object({ samples: z.number(), days: z.number(), first: z.string(), last: z.string() });
+const marketSchema = z.object({
+  panel: z.object({ stocks: z.number(), days: z.number() }),
+  parts: z.object({ train: part, validation: part, test: part }),
+});
+const modelSchema = z.object({ model: z.object({ vocabulary: z.object({ source: z.number(), target: z.number() }) }) });
+
+/** The sizes of the data, as far as the run folders tell. */
+function sizesOf({ kind, settings }: DataSet): string {
+  const runs = settings.flatMap((setting) => setting.runs);
+  if (kind === 'forecast') {
+    const market = firstFile(runs, 'data.json', marketSchema);
+    if (market === undefined) return 'the runs do not say how large the data are.';
+    const { panel, parts } = market;
+    const extents = Object.entries(parts).map(
+      ([name, { samples, days, first, last }]) =>
+        `${name} ${count(samples)} samples on ${count(days)} days (${first} to ${last})`,
+    );
+    return `${count(panel.stocks)} stocks on ${count(panel.days)} days; ${extents.join(', ')}.`;
+  }
+  if (kind === 'translation') {
+    const vocabulary = firstFile(runs, 'model.json', modelSchema)?.model.vocabulary;
+    const pairs = settings[0].keys.get('problem.data.pairs');
+    const splits = runs.flatMap(({ evaluations }) =>
+      evaluations.translations.map(({ split, sentences }) => `${split} ${count(sentences)} sentences`),
+    );
+    const known = [
+      ...(typeof pairs === 'number' ? [`train ${count(pairs)} sentence pairs`] : []),
+      ...distinct(splits),
+      ...(vocabulary ? [`vocabularies of ${count(vocabulary.source)} and ${count(vocabulary.target)} entries`] : []),
+    ];
+    return known.length > 0 ? `${known.join(', ')}.` : 'the runs do not say how large the data are.';
+  }
+  return 'a made-up problem, whose data are drawn by the seed.';
+}
+
+/** `15 episodes of 250 updates`, or the range where settings differ. */
+function lengthOf(settings: readonly Setting[]): string {
+  const [episodes, steps] = ['training.episodes', 'training.steps'].map((key) =>
+    distinct(settings.map(({ keys }) => Number(keys.get(key))))
+      .sort((a, b) => a - b)
+      .join(' or '),
+  );
+  return `${episodes} episodes of ${steps} updates`;
+}
+
+/** A command for each setting, with the seeds that it was run with. */
+function commandsOf({ settings }: DataSet): string[] {
+  const lines = settings.map(({ label, main, runs }) => {
+    // A resumed run knows only the command that it was resumed with.
+    const run = runs.find(({ info }) => !info.command.includes('--resume')) ?? runs[0];
+    const seeds = runs.map(({ info }) => info.seed).join(', ');
+    return `${commandLine(run)}  # ${label}${main === undefined ? '' : `, main task ${main}`}; seed${runs.length === 1 ? '' : 's'} ${seeds}`;
+  });
+  const more = lines.length - MOST_COMMANDS;
+  return more > 0 ? [...lines.slice(0, MOST_COMMANDS), `# and ${more} more, in run.json of each run`] : lines;
+}
+
+const MOST_COMMANDS = 40;
+
+/** The command as it is typed. A password in a URL is left out. */
+export function commandLine({ info }: Pick<ReportedRun, 'info'>): string {
+  const [, , ...args] = info.command;
+  return ['tcts', ...args.map((arg) => quoted(withoutPassword(String(arg))))].join(' ');
+}
+
+function withoutPassword(arg: string): string {
+  return arg.replace(/(\w+:\/\/)[^/@\s]*@/g, '$1…@');
+}
+
+function quoted(arg: string): string {
+  return /^[\w./:=,@%+…-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
+}
+
+/** The content of the first such file that is there and sound. */
+function firstFile<S extends z.ZodType>(
+  runs: readonly ReportedRun[],
+  name: string,
+  schema: S,
+): z.output<S> | undefined {
+  for (const { folder } of runs) {
+    const file = join(folder, name);
+    if (!existsSync(file)) continue;
+    try {
+      return readJsonFile(file, schema);
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+    }
+  }
+  return undefined;
+}
+
+function distinct<T>(values: readonly T[]): T[] {
+  return [...new Set(values)];
+}
+
+function count(value: number): string {
+  return value.toLocaleString('en');
+}

@@ -1,0 +1,95 @@
+import type { Block } from '../document.js';
+import { absent } from '../document.js';
+import { taskSet } from '../labels.js';
+import { estimateOf, type Measure } from '../measures.js';
+import { type DataSet, labelsOf, mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
+import type { Tested } from '../significance.js';
+import { type Cell, formatP, markBest, markBestOfRows, type Row, signed, type Table, textColumn } from '../table.js';
+
+type About = Pick<Table, 'id' | 'title' | 'caption'>;
+
+/** Methods in rows and main tasks in columns: the layout of the paper's table of stock trend forecasting. */
+export function methodRows(data: DataSet, measures: readonly Measure[], about: About): Table {
+  const mains = mainsOf(data);
+  const settings = labelsOf(data).map((label) => mains.map((main) => settingOf(data, label, main)));
+  const rows = settings.flatMap((ofLabel) => {
+    const cells = ofLabel.map((setting) => measures.map((measure) => setting && estimateOf(setting, measure)));
+    if (cells.flat().every((figure) => figure === undefined)) return [];
+    const setting = ofLabel.find((one) => one !== undefined)!;
+    return [{ cells: [setting.label, ...cells], group: taskSet(setting) }];
+  });
+  const names = measures.map(({ name }) => name);
+  const columns = mains.map((main) => ({ title: taskTitle(data.kind, main), measures: names }));
+  const better = measures.map(({ better }) => better);
+  return { ...about, columns: [textColumn('Method'), ...columns], rows: markBest(ruled(rows), better) };
+}
+
+/** Rules between the methods that train one task, and those of each set of tasks. */
+function ruled(rows: readonly (Row & { group: string | undefined })[]): Row[] {
+  return rows.map(({ cells, group }, i) => ({ cells, rule: i > 0 && group !== rows[i - 1].group }));
+}
+
+/** Main tasks in rows and methods in columns: the layout of the paper's tables of translation. */
+export function taskRows(
+  data: DataSet,
+  measure: Measure,
+  about: About,
+  noteOf: (setting: Setting) => string | undefined = () => undefined,
+): Table {
+  const labels = labelsOf(data);
+  const rows = mainsOf(data).map((main): Row => {
+    const cells = labels.map((label): Cell => {
+      const setting = settingOf(data, label, main);
+      const figure = setting && estimateOf(setting, measure);
+      return [figure && setting ? { ...figure, note: noteOf(setting) } : undefined];
+    });
+    return { cells: [main === undefined ? 'main task' : String(main), ...cells] };
+  });
+  const columns = labels.map((title) => ({ title, measures: [measure.name] }));
+  return { ...about, columns: [textColumn('k'), ...columns], rows: markBestOfRows(rows, measure.better) };
+}
+
+/** Every comparison with its p-values, or a line that says why there are none. */
+export function significance(
+  { kind }: DataSet,
+  tested: readonly Tested[],
+  measure: Measure,
+  items: string,
+  about: Pick<Table, 'id' | 'title'>,
+): Block {
+  if (tested.length === 0) {
+    return absent('No test of significance: there is no method to compare with a baseline for the same main task.');
+  }
+  const rows = tested.map(({ candidate, baseline, difference, seeds, tTest, wilcoxon, items }) => ({
+    cells: [
+      taskTitle(kind, candidate.main),
+      candidate.label,
+      baseline.label,
+      signed(difference, measure.digits + 1),
+      String(seeds),
+      formatP(tTest),
+      formatP(wilcoxon),
+      formatP(items),
+    ],
+  }));
+  const columns = ['Main task', 'Method', 'Baseline', measure.name, 'Seeds', 'p (t)', 'p (Wilcoxon)', `p (${items})`];
+  const correction =
+    tested.length === 1
+      ? 'There is one comparison, and so nothing to correct for.'
+      : `Each column of p-values is corrected for its ${tested.length} comparisons with Holm's method.`;
+  const caption =
+    `Difference of ${measure.name}, method minus baseline, averaged over the seeds that both have. For each main task ` +
+    'the method that was best on validation data is compared with each baseline, of several the one with the nearest ' +
+    'configuration. p-values are two-sided: paired t-test and exact Wilcoxon signed-rank test over the seeds (two seeds ' +
+    `at least; no fewer than six can give p < 0.05 with Wilcoxon's), and ${ITEM_TESTS[items]}. ${correction}`;
+  return { kind: 'table', table: { ...about, caption, columns: columns.map(textColumn), rows } };
+}
+
+const ITEM_TESTS: Readonly<Record<string, string>> = {
+  sentences:
+    'paired bootstrap over the test sentences (1,000 resamples, the outputs of all seeds for a sentence drawn together)',
+  days: 'circular block bootstrap of the daily differences (10,000 resamples, blocks of ⌈n^(1/3)⌉ days, each day averaged over the seeds)',
+};
+
+/** What stands behind ± in a caption. */
+export const OVER_SEEDS = 'Mean ± standard deviation over the seeds; the best figure is in bold.';

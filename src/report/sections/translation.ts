@@ -1,0 +1,186 @@
+import { comparisons } from '../comparisons.js';
+import { absent, type Block, type Section, slug } from '../document.js';
+import type { TranslationFigures } from '../evaluations.js';
+import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/bleu-latency.js';
+import { commonDecoding, type Decoding, isDecodedAs, translationMeasure, translationOf } from '../measures.js';
+import type { SeriesReader } from '../reader.js';
+import type { Setting } from '../settings.js';
+import { bleuInterval, bleuTest, type Translated, testComparisons } from '../significance.js';
+import { type Cell, estimate, type Table, textColumn } from '../table.js';
+import type { View } from '../view.js';
+import { OVER_SEEDS, significance, taskRows } from './results.js';
+
+/** Results of simultaneous translation. */
+export function translationSection(view: View): Section {
+  const { data, reader, baselines } = view;
+  const title = `Translation: ${data.title}`;
+  const decoding = commonDecoding(data);
+  if (decoding === undefined) {
+    return {
+      title,
+      blocks: [absent('No BLEU and no latency: no run has been evaluated (tcts evaluate RUN --k 1,3,5).')],
+    };
+  }
+  const id = slug(data.title);
+  const sacreBLEU = translationMeasure('sacrebleu', decoding);
+  const blocks: Block[] = [];
+  const matched = data.settings.some(({ runs, main }) => runs.some((run) => translationOf(run, decoding, main)));
+  if (matched) {
+    const pairs = comparisons(data, baselines);
+    const tested = testComparisons(pairs, sacreBLEU, ({ candidate, baseline }) =>
+      bleuTest(translated(candidate, decoding, candidate.main), translated(baseline, decoding, baseline.main), reader),
+    );
+    blocks.push(
+      { kind: 'table', table: bleuTable(view, id, decoding, 'sacrebleu') },
+      { kind: 'table', table: bleuTable(view, id, decoding, 'bleu') },
+      significance(data, tested, sacreBLEU, 'sentences', { id: `${id}-significance`, title: 'Significance' }),
+    );
+  } else {
+    blocks.push(absent('No table of results: no run has been evaluated with the wait of its main task.'));
+  }
+  blocks.push(
+    { kind: 'figure', figure: latencyFigure(view, id, decoding) },
+    { kind: 'table', table: detailTable(view, id, decoding) },
+  );
+  return { title, blocks };
+}
+
+function bleuTable({ data, reader }: View, id: string, decoding: Decoding, name: 'sacrebleu' | 'bleu'): Table {
+  const measure = translationMeasure(name, decoding);
+  const what =
+    name === 'bleu' ? 'BLEU of the tokenised text, as multi-bleu.perl has it' : `sacreBLEU of the plain text`;
+  const starred = data.settings.some(({ strategy }) => strategy === 'best-fixed');
+  const caption = [
+    `${what}; ${inWords(decoding)}. Each model is decoded with the wait k of its main task.`,
+    starred ? 'Behind wait-k*: the k* whose model was best on validation data, for each seed.' : '',
+    OVER_SEEDS,
+  ];
+  const about = {
+    id: name === 'bleu' ? `${id}-multi-bleu` : `${id}-results`,
+    title: measure.name,
+    caption: caption.filter((sentence) => sentence !== '').join(' '),
+  };
+  return taskRows(data, measure, about, (setting) => bestTask(setting, reader));
+}
+
+/** k*: the task that the best model of each seed was trained on, as `/ 5, 9`. */
+function bestTask({ strategy, runs }: Setting, reader: SeriesReader): string | undefined {
+  if (strategy !== 'best-fixed') return undefined;
+  const tasks = runs.flatMap((run) => {
+    const episode = reader.episodes(run)?.find(({ step }) => step === run.result?.best?.update);
+    const [task] = Object.entries(episode?.distribution ?? {}).find(([, share]) => share === 1) ?? [];
+    return task === undefined ? [] : [task.replace('wait-', '')];
+  });
+  return tasks.length === 0 ? undefined : `/ ${[...new Set(tasks)].join(', ')}`;
+}
+
+/**
+ * A method that was trained for several main tasks is a curve through them, each model decoded with its own k, as in the
+ * paper; one that was trained for a single main task is the curve of that model decoded with several k.
+ */
+function latencyFigure({ data, methods, reader, leftOut }: View, id: string, decoding: Decoding) {
+  const curves = methods.flatMap(({ label, style }): BleuLatencyCurve[] => {
+    const settings = data.settings.filter((setting) => setting.label === label);
+    const single = settings.length === 1;
+    const points = settings
+      .flatMap((setting) =>
+        waitsOf(setting, decoding)
+          .filter((k) => single || k === setting.main)
+          .map((k) => ({ setting, k })),
+      )
+      .sort((a, b) => a.k - b.k)
+      .map(({ setting, k }) => {
+        const all = translated(setting, decoding, k);
+        const [low, high] = bleuInterval(all, reader);
+        return {
+          k,
+          AP: meanOf(all, AP),
+          AL: meanOf(all, AL),
+          bleu: meanOf(all, ({ sacrebleu }) => sacrebleu),
+          low,
+          high,
+        };
+      });
+    return points.length === 0 ? [] : [{ label, style, points }];
+  });
+  const caption = [
+    `sacreBLEU against average proportion (AP) and average lagging (AL), both of subwords and the length of the output; ${inWords(decoding)}.`,
+    'A method with several main tasks is drawn through its models, each decoded with its own k; a method with one main task as that model decoded with several k.',
+    'Points: means over the seeds. Bands: 95 % of 400 bootstrap resamples of the test sentences, the outputs of three seeds at most for a sentence drawn together.',
+    leftOut,
+  ];
+  return bleuLatencyFigure(curves, {
+    id: `${id}-bleu-latency`,
+    title: `Quality against latency, ${data.title}`,
+    caption: caption.filter((sentence) => sentence !== '').join(' '),
+  });
+}
+
+/** All figures of all evaluations. */
+function detailTable({ data }: View, id: string, decoding: Decoding): Table {
+  const rows = data.settings.flatMap((setting) =>
+    waitsOf(setting, decoding).map((k) => {
+      const all = translated(setting, decoding, k);
+      const cells = DETAILS.map(
+        ({ digits, of }): Cell => [
+          estimate(
+            all.map(({ figures }) => of(figures)),
+            digits,
+          ),
+        ],
+      );
+      return { cells: [setting.label, String(setting.main ?? '–'), String(k), ...cells] };
+    }),
+  );
+  const columns = DETAILS.map(({ name }) => ({ title: name, measures: [name] }));
+  return {
+    id: `${id}-details`,
+    title: 'All figures',
+    caption: `${inWords(decoding)}. AP and AL: of subwords and the length of the output; with SimulEval: of words and the length of the reference. Length: words of the output over words of the references. Mean ± standard deviation over the seeds.`,
+    columns: [textColumn('Method'), textColumn('trained for'), textColumn('k'), ...columns],
+    rows,
+  };
+}
+
+const AP = ({ latency }: TranslationFigures): number => latency.stacl?.AP ?? Number.NaN;
+const AL = ({ latency }: TranslationFigures): number => latency.stacl?.AL ?? Number.NaN;
+
+const DETAILS: readonly { name: string; digits: number; of: (figures: TranslationFigures) => number }[] = [
+  { name: 'sacreBLEU', digits: 2, of: ({ sacrebleu }) => sacrebleu },
+  { name: 'BLEU', digits: 2, of: ({ bleu }) => bleu },
+  { name: 'chrF', digits: 2, of: ({ chrf }) => chrf },
+  { name: 'AP', digits: 3, of: AP },
+  { name: 'AL', digits: 2, of: AL },
+  { name: 'AL (SimulEval)', digits: 2, of: ({ latency }) => latency.simuleval?.AL ?? Number.NaN },
+  { name: 'LAAL (SimulEval)', digits: 2, of: ({ latency }) => latency.simuleval?.LAAL ?? Number.NaN },
+  { name: 'length', digits: 3, of: ({ lengthRatio }) => lengthRatio },
+  { name: 'ended early', digits: 0, of: ({ endedEarly }) => endedEarly },
+  { name: 'sentences/s', digits: 1, of: ({ speed }) => speed },
+];
+
+function translated({ runs }: Setting, decoding: Decoding, k?: number): Translated[] {
+  return runs.flatMap((run) => {
+    const figures = translationOf(run, decoding, k);
+    return figures === undefined ? [] : [{ run, figures }];
+  });
+}
+
+function waitsOf({ runs }: Setting, decoding: Decoding): number[] {
+  const waits = runs.flatMap(({ evaluations }) =>
+    evaluations.translations.filter((one) => isDecodedAs(one, decoding)).map(({ k }) => k),
+  );
+  return [...new Set(waits)].sort((a, b) => a - b);
+}
+
+function meanOf(all: readonly Translated[], of: (figures: TranslationFigures) => number): number {
+  return (
+    estimate(
+      all.map(({ figures }) => of(figures)),
+      0,
+    )?.mean ?? Number.NaN
+  );
+}
+
+function inWords({ split, beam, earlyEnd }: Decoding): string {
+  return `${split} split, ${beam === 1 ? 'greedy search' : `beam of ${beam}`}, early end ${earlyEnd}ed`;
+}

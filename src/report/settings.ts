@@ -1,0 +1,131 @@
+import { basename } from 'node:path';
+import { type ConfigValues, freeOnResume } from '../run/index.js';
+import { groupBy } from './groups.js';
+import { isAblation, labelsFor, strategyOrder, taskSet } from './labels.js';
+import type { ReportedRun } from './runs.js';
+
+/** Runs that differ in their seed alone. */
+export interface Setting {
+  /** The method in the words of the paper, with whatever else tells it from the others; not the main task. */
+  readonly label: string;
+  readonly strategy: string;
+  /** Number of the main task; undefined where the problem has but one. */
+  readonly main: number | undefined;
+  /** Leaves of the configuration by their dotted keys, without those that cannot change a result. */
+  readonly keys: ReadonlyMap<string, unknown>;
+  /** By seed, ascending. */
+  readonly runs: readonly ReportedRun[];
+}
+
+/** Settings whose results can be compared: the same problem on the same data. */
+export interface DataSet {
+  readonly kind: string;
+  /** Unique in the report. */
+  readonly title: string;
+  /** In the order of the paper's tables. */
+  readonly settings: readonly Setting[];
+}
+
+/** Groups runs by data, then by configuration without the seed, and gives the groups names from what differs. */
+export function groupRuns(runs: readonly ReportedRun[]): DataSet[] {
+  const bySource = groupBy(runs, ({ config }) => JSON.stringify(sourceOf(leaves(config))));
+  const titles = new Map<string, number>();
+  return [...bySource.values()].map((members) => {
+    const kind = kindOf(members[0].config);
+    const title = dataTitle(leaves(members[0].config));
+    const used = (titles.get(title) ?? 0) + 1;
+    titles.set(title, used);
+    return { kind, title: used === 1 ? title : `${title} (${used})`, settings: settingsOf(kind, members) };
+  });
+}
+
+/** Number of the main tasks of a data set, ascending; `[undefined]` where there are none. */
+export function mainsOf({ settings }: DataSet): (number | undefined)[] {
+  return [...new Set(settings.map(({ main }) => main))].sort((a, b) => (a ?? 0) - (b ?? 0));
+}
+
+/** The labels of a data set, each once, in order. */
+export function labelsOf({ settings }: DataSet): string[] {
+  return [...new Set(settings.map(({ label }) => label))];
+}
+
+/** The setting of a method for a main task. */
+export function settingOf({ settings }: DataSet, label: string, main: number | undefined): Setting | undefined {
+  return settings.find((setting) => setting.label === label && setting.main === main);
+}
+
+/** What the applications call a task. */
+export function taskTitle(kind: string, main: number | undefined): string {
+  return main === undefined ? 'main task' : kind === 'translation' ? `k = ${main}` : `Task-${main}`;
+}
+
+function settingsOf(kind: string, runs: readonly ReportedRun[]): Setting[] {
+  const groups = [...groupBy(runs, (run) => JSON.stringify([...comparedLeaves(run)].sort())).values()];
+  const plain = groups.map((members) => {
+    const keys = comparedLeaves(members[0]);
+    const main = keys.get('problem.main');
+    return {
+      keys,
+      strategy: String(keys.get('strategy.name') ?? 'unknown'),
+      main: typeof main === 'number' ? main : undefined,
+      runs: members.toSorted((a, b) => a.info.seed - b.info.seed || (a.name < b.name ? -1 : 1)),
+    };
+  });
+  const labels = labelsFor(kind, plain);
+  return plain
+    .map((setting, i) => ({ ...setting, label: labels[i] }))
+    .sort(
+      (a, b) =>
+        byNumberAndName(taskSet(a) ?? '', taskSet(b) ?? '') ||
+        strategyOrder(a.strategy) - strategyOrder(b.strategy) ||
+        Number(isAblation(a)) - Number(isAblation(b)) ||
+        byNumberAndName(a.label, b.label) ||
+        (a.main ?? 0) - (b.main ?? 0),
+    );
+}
+
+function kindOf(config: ConfigValues): string {
+  const { problem } = config as { problem?: { kind?: unknown } };
+  return typeof problem?.kind === 'string' ? problem.kind : 'unknown';
+}
+
+/** Keys that say what is learned from which data and how it is scored. */
+function sourceOf(all: ReadonlyMap<string, unknown>): [string, unknown][] {
+  const own = ['problem.kind', 'problem.data', 'problem.split', 'problem.labels.kind', 'problem.labels.shift'];
+  return [...all].filter(([key]) => own.some((name) => key === name || key.startsWith(`${name}.`))).sort();
+}
+
+function dataTitle(all: ReadonlyMap<string, unknown>): string {
+  const name = ['problem.data.market', 'problem.data.folder', 'problem.data.path']
+    .map((key) => all.get(key))
+    .find((value) => typeof value === 'string');
+  if (name !== undefined) return basename(String(name));
+  if (all.get('problem.data.format') === 'synthetic') return 'synthetic market';
+  if (all.get('problem.data.from') === 'toy') return 'toy languages';
+  return String(all.get('problem.kind') ?? 'unknown problem');
+}
+
+/** The configuration without what cannot change a result, and without the seed. */
+function comparedLeaves({ config, info }: ReportedRun): Map<string, unknown> {
+  const kept = [...leaves(config)].filter(
+    ([key]) => !NOT_COMPARED.some((name) => key === name || key.startsWith(`${name}.`)),
+  );
+  return new Map(kept.map(([key, value]) => [key, key.endsWith('.warmStart') ? seedless(value, info.seed) : value]));
+}
+
+const NOT_COMPARED = [...freeOnResume, 'seed', 'threads', 'workers', 'logging', 'problem.test'];
+
+/** Runs that start from a run of their own seed are one setting: `gru-s3` of seed 3 becomes `gru-s*`. */
+function seedless(value: unknown, seed: number): unknown {
+  if (typeof value !== 'string') return value;
+  return value.replace(new RegExp(`(s|seed)([=_-]?)${seed}(?![0-9])`, 'g'), '$1$2*');
+}
+
+function leaves(value: unknown, path = ''): Map<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return new Map([[path, value]]);
+  return new Map(
+    Object.entries(value).flatMap(([key, item]) => [...leaves(item, path === '' ? key : `${path}.${key}`)]),
+  );
+}
+
+const byNumberAndName = new Intl.Collator('en', { numeric: true }).compare;

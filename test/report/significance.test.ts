@@ -1,0 +1,97 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Random } from '../../src/random.js';
+import { comparisons } from '../../src/report/comparisons.js';
+import { commonDecoding, forecastMeasure, translationOf } from '../../src/report/measures.js';
+import { SeriesReader } from '../../src/report/reader.js';
+import { findRuns } from '../../src/report/runs.js';
+import { groupRuns, type Setting } from '../../src/report/settings.js';
+import { bleuInterval, bleuTest, rankICTest, testComparisons } from '../../src/report/significance.js';
+import { temporaryFolder } from '../run/temporary.js';
+import { makeForecast, makeTranslation, REFERENCES } from './run-folders.js';
+
+describe('tests over seeds', () => {
+  it('pair the seeds that both have, and correct for the number of comparisons', () => {
+    const folder = temporaryFolder();
+    const scores = { fixed: [0.1, 0.2, 0.3], mtl: [0.1, 0.2, 0.4], learned: [0.2, 0.4, 0.6, 0.9] };
+    for (const [strategy, values] of Object.entries(scores)) {
+      for (const [i, value] of values.entries()) {
+        makeForecast(join(folder, `${strategy}-${i}`), { strategy, seed: i, daily: [value, value] });
+      }
+    }
+    const [data] = groupRuns(findRuns(folder).runs);
+    const tested = testComparisons(comparisons(data, ['fixed', 'mtl']), forecastMeasure('RankIC'), () => Number.NaN);
+    // Differences from fixed: .1, .2, .3; mean .2, s = .1, t = .2 / (.1 / √3) = 3.4641; two-sided with 2 degrees of freedom
+    // p = 1 − t / √(2 + t²) = 1 − 3.4641 / √14 = .0742. Differences from mtl: .1, .2, .2; mean 1/6, s = .057735, t = 5,
+    // p = 1 − 5 / √27 = .0377. Holm: the smaller one twice is .0755, the larger one may not be below it.
+    expect(tested.map(({ baseline, seeds }) => [baseline.label, seeds])).toEqual([
+      ['GRU', 3],
+      ['MTL (3 tasks)', 3],
+    ]);
+    expect(tested[0].difference).toBeCloseTo(0.2, 12);
+    expect(tested[1].tTest).toBeCloseTo(2 * (1 - 5 / Math.sqrt(27)), 9);
+    expect(tested[0].tTest).toBeCloseTo(2 * (1 - 5 / Math.sqrt(27)), 9);
+    // All three signs alike: 2 · (1/2)³ = .25, twice by Holm.
+    expect(tested.map(({ wilcoxon }) => wilcoxon)).toEqual([0.5, 0.5]);
+    expect(tested.map(({ items }) => items)).toEqual([Number.NaN, Number.NaN]);
+  });
+});
+
+describe('the block bootstrap of RankIC', () => {
+  it('is of the daily differences, averaged over the seeds', () => {
+    const folder = temporaryFolder();
+    const random = new Random(3);
+    const market = Array.from({ length: 200 }, () => 0.1 * random.normal());
+    for (const [strategy, gain] of [
+      ['fixed', 0],
+      ['learned', 0.05],
+    ] as const) {
+      for (const seed of [1, 2]) {
+        const daily = market.map((value) => value + gain + 0.001 * random.normal());
+        makeForecast(join(folder, `${strategy}-${seed}`), { strategy, seed, daily });
+      }
+    }
+    const [data] = groupRuns(findRuns(folder).runs);
+    const [pair] = comparisons(data, ['fixed']);
+    const { mean, p, days, blockLength } = rankICTest(pair, new SeriesReader())!;
+    // Whatever the market does is in both: what is left is .05, with noise of .001 a day.
+    expect(mean).toBeCloseTo(0.05, 3);
+    expect(p).toBeLessThan(0.001);
+    expect({ days, blockLength }).toEqual({ days: 200, blockLength: 6 });
+  });
+});
+
+describe('the paired bootstrap of BLEU', () => {
+  const spoiled = REFERENCES.map((line) => line.split(' ').reverse().join(' '));
+  const many = (lines: readonly string[]) => Array.from({ length: 40 }, (_, i) => lines[i % lines.length]);
+
+  function translated(outputs: Record<string, readonly string[]>) {
+    const folder = temporaryFolder();
+    for (const [strategy, lines] of Object.entries(outputs)) {
+      for (const seed of [1, 2]) {
+        const waits = [{ k: 3, outputs: many(lines), bleu: 0 }];
+        makeTranslation(join(folder, `${strategy}-${seed}`), { strategy, seed, waits });
+      }
+    }
+    const [data] = groupRuns(findRuns(folder).runs);
+    const decoding = commonDecoding(data)!;
+    return (strategy: string) => {
+      const { runs } = data.settings.find((setting: Setting) => setting.strategy === strategy)!;
+      return runs.map((run) => ({ run, figures: translationOf(run, decoding, 3)! }));
+    };
+  }
+
+  it('sees that perfect translations are better than words in the wrong order', () => {
+    const of = translated({ fixed: spoiled, learned: REFERENCES });
+    expect(bleuTest(of('learned'), of('fixed'), new SeriesReader())).toBeLessThan(0.01);
+  });
+
+  it('gives an interval that is exact where every sentence is the same', () => {
+    const of = translated({ fixed: spoiled, learned: REFERENCES });
+    // Perfect translations have BLEU 100 in whatever sample.
+    for (const end of bleuInterval(of('learned'), new SeriesReader())) expect(end).toBeCloseTo(100, 9);
+    const [low, high] = bleuInterval(of('fixed'), new SeriesReader());
+    expect(low).toBeLessThan(high);
+    expect(high).toBeLessThan(100);
+  });
+});
