@@ -1,0 +1,41 @@
+import { render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { html } from './html.js';
+import { RunsTab } from './runs-tab.js';
+import { TranslateTab } from './translate-tab.js';
+
+const TABS = { translate: 'Translate', runs: 'Runs' } as const;
+type Tab = keyof typeof TABS;
+
+function tabOf(hash: string): Tab {
+  return hash === '#runs' ? 'runs' : 'translate';
+}
+
+function App() {
+  const [tab, setTab] = useState<Tab>(tabOf(location.hash));
+  useEffect(() => {
+    const follow = () => setTab(tabOf(location.hash));
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  useEffect(() => {
+    document.title = `${TABS[tab]} · tcts`;
+  }, [tab]);
+  // Both stay in the document: a sentence goes on being translated while one looks at the runs.
+  return html`
+    <header>
+      <h1>tcts</h1>
+      <nav aria-label="Parts of the page">
+        ${Object.entries(TABS).map(
+          ([name, title]) => html`<a href=${`#${name}`} aria-current=${name === tab ? 'page' : undefined}>${title}</a>`,
+        )}
+      </nav>
+    </header>
+    <main>
+      <div hidden=${tab !== 'translate'}><${TranslateTab} /></div>
+      <div hidden=${tab !== 'runs'}><${RunsTab} active=${tab === 'runs'} /></div>
+    </main>
+  `;
+}
+
+render(html`<${App} />`, document.body);

@@ -1,0 +1,10 @@
+/** The words of a text, as they arrive one by one. */
+export function wordsOf(text: string): string[] {
+  return text.split(/\s+/u).filter((word) => word !== '');
+}
+
+/** Those that are complete while the text is being typed: a word is when white space follows it. */
+export function completeWords(text: string): string[] {
+  const words = wordsOf(text);
+  return /\s$/u.test(text) ? words : words.slice(0, -1);
+}

@@ -1,0 +1,2 @@
+export { type PageServer, type ServeOptions, startServer } from './server.js';
+export { type AgentOptions, type AgentServer, startAgent } from './simuleval.js';

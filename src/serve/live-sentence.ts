@@ -1,0 +1,126 @@
+import { InputError } from '../errors.js';
+import { instanceLatency } from '../metrics/latency.js';
+import type { Policy } from '../translate/decode/policy.js';
+import type { StreamEvent } from '../translate/decode/stream.js';
+import { type TextStream, tokenName } from '../translate/decode/text-stream.js';
+import type { WordEncoder } from '../translate/text/pipeline.js';
+import { special } from '../translate/text/vocabulary.js';
+import { limits } from './limits.js';
+import type { LiveModel } from './live-models.js';
+import type { LiveEvent } from './messages.js';
+
+export interface SentenceListener {
+  onEvent(event: LiveEvent): void;
+  onText(text: string): void;
+  onDone(endedEarly: boolean): void;
+  /** Nothing comes after it. */
+  onError(error: unknown): void;
+}
+
+/**
+ * One sentence that somebody is typing or playing. Words are taken in one after the other; the policy may change at any
+ * time. Closing it lets go of its caches.
+ */
+export class LiveSentence {
+  private stream: TextStream | undefined;
+  private work: Promise<void> = Promise.resolve();
+  /** Makes the source tokens, as the stream does: to show them as they are, known to the model or not, and to count. */
+  private readonly encoder: WordEncoder;
+  private readonly tokens: string[] = [];
+  private waiting = 0;
+  private read = 0;
+  private written = 0;
+  private ended = false;
+
+  constructor(
+    private readonly model: LiveModel,
+    policy: Policy,
+    private readonly listener: SentenceListener,
+  ) {
+    this.stream = model.stream(policy, (event) => this.report(event));
+    this.encoder = model.source.pipeline.wordEncoder();
+  }
+
+  /** Neither complete nor closed. */
+  get open(): boolean {
+    return this.stream !== undefined;
+  }
+
+  push(word: string): void {
+    if (this.ended) throw new InputError('the sentence has ended, no word can follow');
+    if (this.waiting >= limits.waitingWords) throw new InputError('words come faster than they can be translated');
+    this.tokens.push(...this.encoder.push(word));
+    const most = Math.min(limits.sentenceTokens, this.model.maxPositions - 1);
+    if (this.tokens.length > most) throw new InputError(`a sentence can have ${most} tokens here, this one has more`);
+    this.waiting++;
+    this.later(async (stream) => {
+      this.waiting--;
+      this.say(await stream.push(word));
+    });
+  }
+
+  end(): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.tokens.push(...this.encoder.end());
+    this.later(async (stream) => {
+      this.say(await stream.end());
+      if (!this.open) return;
+      this.close();
+      this.listener.onDone(stream.decoded.endedEarly);
+    });
+  }
+
+  /** Goes on with another policy, from the next word on. */
+  change(policy: Policy): void {
+    if (this.stream !== undefined) this.stream.policy = policy;
+  }
+
+  close(): void {
+    this.ended = true;
+    this.stream = undefined;
+  }
+
+  /** When everything asked for so far is done. */
+  settled(): Promise<void> {
+    return this.work;
+  }
+
+  private later(step: (stream: TextStream) => Promise<void>): void {
+    this.work = this.work.then(async () => {
+      const { stream } = this;
+      if (stream === undefined) return;
+      try {
+        await step(stream);
+      } catch (error) {
+        // Whoever has closed it does not want to hear of it any more.
+        if (!this.open) return;
+        this.close();
+        this.listener.onError(error);
+      }
+    });
+  }
+
+  private say(text: string): void {
+    if (text !== '' && this.open) this.listener.onText(text);
+  }
+
+  private report({ action, token }: StreamEvent): void {
+    const { stream, model } = this;
+    if (stream === undefined) return;
+    const isEnd = token === special.eos;
+    const name = action === 'READ' && !isEnd ? this.tokens[this.read] : tokenName(model.target, token);
+    if (action === 'WRITE') this.written++;
+    else if (!isEnd) this.read++;
+    const delays = stream.decoded.delays.slice(0, this.written);
+    const latency = instanceLatency({ delays, sourceLength: this.read }, 'stacl');
+    this.listener.onEvent({
+      action,
+      token: name,
+      read: this.read,
+      written: this.written,
+      AL: latency?.AL ?? null,
+      AP: latency?.AP ?? null,
+    });
+  }
+}

@@ -1,0 +1,162 @@
+import { Hono } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { z } from 'zod';
+import { InputError } from '../errors.js';
+import type { Policy } from '../translate/decode/policy.js';
+import { arrivingWords, type TextStream } from '../translate/decode/text-stream.js';
+import { type Address, listen } from './listening.js';
+import { type LiveModel, type LiveModelOptions, openLiveModel } from './live-models.js';
+
+export interface AgentOptions extends Address, LiveModelOptions {
+  readonly run: string;
+  /** As `wait-k:3`. Default the one that the run was trained for. */
+  readonly policy?: string;
+}
+
+export interface AgentServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/**
+ * A run as a remote agent of SimulEval (Ma et al. 2020; simuleval/agents/service.py and evaluator/remote.py of version
+ * 1.1): `POST /reset` begins a sentence, `PUT /input` brings a segment of the source, `GET /output` fetches what has
+ * been written since. As there, one evaluator at a time.
+ */
+export async function startAgent(options: AgentOptions): Promise<AgentServer> {
+  const model = await openLiveModel(options.run, options);
+  try {
+    const policy = model.policy(options.policy);
+    const agent = new Agent(model, policy);
+    const { server, url } = await listen(agentApp(agent, `tcts, ${options.run}, ${policy.name}`), options);
+    return {
+      url,
+      async close() {
+        server.close();
+        await agent.settled();
+        server.closeAllConnections();
+        await model.close();
+      },
+    };
+  } catch (error) {
+    await model.close();
+    throw error;
+  }
+}
+
+function agentApp(agent: Agent, info: string): Hono {
+  const app = new Hono();
+  app.get('/', (c) => c.json({ info }));
+  app.post('/reset', async (c) => {
+    await agent.reset();
+    return c.body(null, 200);
+  });
+  app.put('/input', bodyLimit({ maxSize: SEGMENT_BYTES }), async (c) => {
+    // Not by its content type: the evaluator sends none.
+    await agent.push(segmentOf(await c.req.text()));
+    return c.body(null, 200);
+  });
+  app.get('/output', async (c) => c.json(await agent.pop()));
+  app.onError((error, c) => {
+    const expected = error instanceof InputError;
+    console.error(expected ? `input refused: ${error.message}` : error);
+    return c.text(`${expected ? error.message : 'internal error'}\n`, expected ? 400 : 500);
+  });
+  return app;
+}
+
+const SEGMENT_BYTES = 1_000_000;
+
+/** What of a segment of text matters here; a segment without content is `[]` or `''`, and has no data type. */
+const segmentSchema = z.looseObject({
+  content: z.union([z.string(), z.array(z.string())]).nullish(),
+  finished: z.boolean().default(false),
+  data_type: z.literal('text').nullish(),
+});
+
+type Segment = z.output<typeof segmentSchema>;
+
+/** The fields that every version of SimulEval knows; it refuses others. */
+interface TextSegment {
+  readonly index: number;
+  readonly content: string;
+  readonly finished: boolean;
+  readonly is_empty: boolean;
+  readonly data_type: 'text';
+}
+
+function segmentOf(text: string): Segment {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new InputError('expected a segment in JSON');
+  }
+  const parsed = segmentSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [{ path, message }] = parsed.error.issues;
+  throw new InputError(`expected a segment of text: ${message}`, { key: path.join('.') });
+}
+
+/** The sentence under evaluation. Requests are answered one after the other. */
+class Agent {
+  private stream: TextStream;
+  private written = '';
+  private finished = false;
+  private index = 0;
+  private work: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly model: LiveModel,
+    private readonly policy: Policy,
+  ) {
+    this.stream = this.begin();
+  }
+
+  reset(): Promise<void> {
+    return this.next(async () => {
+      this.stream = this.begin();
+      this.written = '';
+      this.finished = false;
+      this.index = 0;
+    });
+  }
+
+  push({ content, finished }: Segment): Promise<void> {
+    return this.next(async () => {
+      if (this.finished) return;
+      try {
+        for (const word of arrivingWords([content ?? []].flat().join(' ')))
+          this.written += await this.stream.push(word);
+        if (finished) this.written += await this.stream.end();
+        this.finished = finished || this.stream.done;
+      } catch (error) {
+        // The evaluator does not look at the answer: without an end it would wait for this sentence for ever.
+        this.finished = true;
+        throw error;
+      }
+    });
+  }
+
+  pop(): Promise<TextSegment> {
+    return this.next(async () => {
+      const content = this.written;
+      this.written = '';
+      return { index: this.index++, content, finished: this.finished, is_empty: content === '', data_type: 'text' };
+    });
+  }
+
+  settled(): Promise<unknown> {
+    return this.work;
+  }
+
+  private begin(): TextStream {
+    return this.model.stream(this.policy);
+  }
+
+  private next<T>(step: () => Promise<T>): Promise<T> {
+    const result = this.work.then(step);
+    this.work = result.catch(() => undefined);
+    return result;
+  }
+}

@@ -1,0 +1,198 @@
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { createRun } from '../../src/run/index.js';
+import { type PageServer, startServer } from '../../src/serve/server.js';
+import { Translator } from '../../src/translate/decode/translator.js';
+import { randomTranslationRun } from '../cli/translation-run.js';
+import { describeWithBrowser, launchBrowser, openPage, outcome, PATIENCE } from './browser.js';
+
+vi.setConfig({ testTimeout: 1.2 * PATIENCE, hookTimeout: PATIENCE });
+
+const HTML = '<img src=x onerror=alert(1)>';
+
+describeWithBrowser('the page in a browser', () => {
+  let root: string;
+  let server: PageServer;
+  let browser: Browser;
+  let translator: Translator;
+
+  beforeAll(async () => {
+    root = mkdtempSync(join(tmpdir(), 'tcts-page-'));
+    const made = await randomTranslationRun(5);
+    renameSync(made.folder, join(root, 'toy'));
+    made.remove();
+    server = await startServer({ folder: root, port: 0, browser: true });
+    translator = await Translator.open(join(root, 'toy'), { beam: 1 });
+    browser = await launchBrowser();
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await server.close();
+    await translator.close();
+    rmSync(root, { recursive: true });
+  });
+
+  const line = async (text: string, policy: string): Promise<string> => {
+    const [translated] = await translator.lines([text], translator.policy(policy), { beam: 1 });
+    return translated;
+  };
+
+  it('translates an example at one click', async () => {
+    const { page, faults } = await openPage(browser, server.url);
+    await page.getByRole('slider', { name: 'pace' }).fill('10');
+    await page.getByRole('button', { name: 'Play an example' }).click();
+    await page.locator('.timeline .target').first().waitFor();
+    const written = await outcome(page);
+    const sentence = await page.getByRole('textbox').inputValue();
+    expect(sentence).not.toBe('');
+    expect(written).toBe(await line(sentence, 'wait-k:3'));
+    const words = sentence.split(' ');
+    expect(await page.locator('.timeline .source').allInnerTexts()).toEqual([...words, 'end']);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  it('shows a sentence full of HTML as text', async () => {
+    const { page, faults } = await openPage(browser, server.url);
+    await page.getByRole('slider', { name: 'pace' }).fill('10');
+    await page.getByRole('textbox').fill(`${HTML} <b>x</b> </textarea><script>alert(2)</script>`);
+    await page.getByRole('button', { name: 'Play' }).click();
+    await outcome(page);
+    expect(await page.locator('.timeline .source').allInnerTexts()).toContain('<b>x</b>');
+    expect(await page.locator('img, b:text-is("x"), body script').count()).toBe(0);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  it('works from the keyboard alone', async () => {
+    const { page } = await openPage(browser, server.url);
+    const focused = () => page.evaluate(() => (globalThis as unknown as Focus).document.activeElement.textContent);
+    await page.getByRole('textbox').waitFor();
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('Translate');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('ta munata');
+    await page.getByRole('slider', { name: 'pace' }).press('End');
+    await page.getByRole('slider', { name: 'k =' }).press('ArrowLeft');
+    await page.getByRole('textbox').press('Enter');
+    await page.locator('.timeline .end').first().waitFor();
+    expect(await outcome(page)).toBe(await line('ta munata', 'wait-k:2'));
+    await page.getByRole('link', { name: 'Runs' }).press('Enter');
+    await page.getByRole('checkbox', { name: 'toy' }).waitFor();
+    await page.close();
+  });
+
+  it('translates while one types: a word is read when a space follows it', async () => {
+    const { page } = await openPage(browser, server.url);
+    await page.getByRole('checkbox', { name: 'while I type' }).check();
+    await page.getByRole('textbox').pressSequentially('ta munata ');
+    await page.locator('.timeline .source').nth(1).waitFor();
+    expect(await page.locator('.timeline .source').allInnerTexts()).toEqual(['ta', 'munata']);
+    await page.getByRole('textbox').pressSequentially('tanuka');
+    await page.getByRole('textbox').press('Enter');
+    expect(await outcome(page)).toBe(await line('ta munata tanuka', 'wait-k:3'));
+    await page.close();
+  });
+
+  it('compares two settings, one of them with the model in the page, and lets k change on the way', async () => {
+    const { page, faults } = await openPage(browser, server.url);
+    await page.getByRole('slider', { name: 'pace' }).fill('10');
+    await page.getByRole('button', { name: 'Compare two settings' }).click();
+    const [first, second] = [page.locator('.lane').nth(0), page.locator('.lane').nth(1)];
+    await second.getByLabel('Runs in').selectOption('this page');
+    const sentence = await page.getByRole('textbox').getAttribute('placeholder');
+    await page.getByRole('button', { name: 'Play an example' }).click();
+    // Lane B begins with wait-7, lane A with wait-3.
+    await outcome(page);
+    expect(await first.locator('.output').innerText()).toBe(await line(sentence!, 'wait-k:3'));
+    expect(await second.locator('.output').innerText()).toBe(await line(sentence!, 'wait-k:7'));
+    await page.getByRole('button', { name: 'Play' }).click();
+    await first.getByRole('slider').fill('15');
+    await outcome(page);
+    expect(await first.locator('b').innerText()).toBe('15');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  it('shows runs while they train, and a message for those that cannot be read', async () => {
+    const run = createRun(join(root, `run ${HTML.replace('/', '')}`), {
+      config: { seed: 1, problem: { kind: 'known-answer' }, strategy: { name: 'learned' } },
+      seed: 1,
+      command: ['tcts'],
+    });
+    const episode = (e: number) =>
+      `${JSON.stringify({ step: 10 * e, episode: e, performance: -1 / e, reward: 0.1, loss: 1, distribution: { a: 0.5, b: 0.5 } })}\n`;
+    writeFileSync(join(run.path, 'metrics.jsonl'), episode(1) + episode(2));
+    mkdirSync(join(root, 'broken'));
+    writeFileSync(join(root, 'broken', 'run.json'), '{');
+    const { page, faults } = await openPage(browser, `${server.url}/#runs`);
+    await page.getByText('20 updates').waitFor();
+    expect(await page.locator('.run-list .name').allInnerTexts()).toContain(`run ${HTML}`);
+    expect(await page.locator('.run-list .state.unreadable').count()).toBe(1);
+    // The run that trains is chosen by itself: two tasks, two episodes.
+    await page.locator('.cell').nth(3).waitFor();
+    appendFileSync(join(run.path, 'metrics.jsonl'), episode(3));
+    await page.locator('.cell').nth(5).waitFor();
+    await page.getByRole('checkbox', { name: 'broken' }).check();
+    await page.getByText('expected the description of a run').nth(1).waitFor();
+    run.lock.release();
+    rmSync(join(root, 'broken'), { recursive: true });
+    await page.getByRole('checkbox', { name: 'broken' }).waitFor({ state: 'detached' });
+    expect(faults.filter((fault) => !fault.includes('404'))).toEqual([]);
+    await page.close();
+  });
+
+  it.each(['light', 'dark'] as const)('fits a phone and is legible in %s', async (colorScheme) => {
+    const { page } = await openPage(browser, server.url, { viewport: { width: 360, height: 740 }, colorScheme });
+    await page.getByRole('button', { name: 'Play an example' }).waitFor();
+    for (const tab of ['Translate', 'Runs']) {
+      await page.getByRole('link', { name: tab }).click();
+      const { overflow, contrast } = await page.evaluate(measure);
+      expect(overflow).toBeLessThanOrEqual(0);
+      // WCAG's AA asks for 4.5 : 1.
+      expect(contrast).toBeGreaterThan(4.5);
+    }
+    expect((await page.screenshot()).length).toBeGreaterThan(5000);
+    await page.close();
+  });
+
+  it('says so when the server goes away', async () => {
+    const other = await startServer({ folder: root, port: 0 });
+    const { page } = await openPage(browser, other.url);
+    await page.getByRole('slider', { name: 'pace' }).fill('0.5');
+    await page.getByRole('button', { name: 'Play an example' }).click();
+    await page.locator('.timeline .source').first().waitFor();
+    await other.close();
+    await page.getByText('the server has closed the connection: the server is stopping').waitFor();
+    await page.close();
+  });
+});
+
+interface Focus {
+  readonly document: { readonly activeElement: { readonly textContent: string } };
+}
+
+/** In the page: pixels that stick out, and the contrast of its soft text with the ground. */
+function measure(): { overflow: number; contrast: number } {
+  const { document, innerWidth, getComputedStyle } = globalThis as unknown as {
+    document: { documentElement: { scrollWidth: number }; body: object; querySelector(selector: string): object };
+    innerWidth: number;
+    getComputedStyle(element: object): { color: string; backgroundColor: string };
+  };
+  const luminance = (color: string): number => {
+    const [r, g, b] = color.match(/[\d.]+/g)!.map((channel) => {
+      const share = Number(channel) / 255;
+      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const soft = luminance(getComputedStyle(document.querySelector('nav a:not([aria-current])')).color);
+  const ground = luminance(getComputedStyle(document.body).backgroundColor);
+  const [dark, light] = [soft, ground].sort((a, b) => a - b);
+  return { overflow: document.documentElement.scrollWidth - innerWidth, contrast: (light + 0.05) / (dark + 0.05) };
+}
