@@ -1,4 +1,4 @@
-// Dropout masks from a counter: element i of the mask of a key is a hash of (key, i), so a mask can be made again
+// Random arrays from a counter: element i of the array of a key is a hash of (key, i), so an array can be made again
 // from its key alone, in any order and on any number of threads.
 
 /**
@@ -7,10 +7,9 @@
  * hash(4b + j) are below keep·2¹⁶. Whole groups of eight are written.
  */
 export function dropoutMask(out: usize, n: u32, keyLow: u32, keyHigh: u32, keep: f64): void {
-  // Both words depend on all 64 bits, so that the masks of similar keys are unrelated.
-  const first = mix(mix(keyLow, 0x9e3779b9), keyHigh);
+  const first = firstWord(keyLow, keyHigh);
   const k0 = i32x4.splat(first);
-  const k1 = i32x4.splat(mix(mix(keyHigh, 0x85ebca6b), first));
+  const k1 = i32x4.splat(secondWord(keyHigh, first));
   const limit = i32x4.splat(max<i32>(1, <i32>nearest(keep * 65536.0)));
   const lowHalf = i32x4.splat(0xffff);
   const kept = f32x4.splat(<f32>(1.0 / keep));
@@ -26,6 +25,44 @@ export function dropoutMask(out: usize, n: u32, keyLow: u32, keyHigh: u32, keep:
     counter = i32x4.add(counter, four);
     i += 32;
   } while (i < bytes);
+}
+
+/** out[i] ← (h + ½)·2⁻¹⁶ with h the half of a hash that decides on element i of a mask: uniform in (0, 1). */
+export function uniforms(out: usize, n: u32, keyLow: u32, keyHigh: u32): void {
+  const first = firstWord(keyLow, keyHigh);
+  const k0 = i32x4.splat(first);
+  const k1 = i32x4.splat(secondWord(keyHigh, first));
+  const lowHalf = i32x4.splat(0xffff);
+  const half = f32x4.splat(0.5);
+  const unit = f32x4.splat(1.0 / 65536.0);
+  const four = i32x4.splat(4);
+  let counter = i32x4(0, 1, 2, 3);
+  const bytes: usize = <usize>n * 4;
+  if (bytes == 0) return;
+  let i: usize = 0;
+  do {
+    const hash = mixVector(i32x4.add(counter, k0), k1);
+    const low = f32x4.convert_i32x4_s(v128.and(hash, lowHalf));
+    const high = f32x4.convert_i32x4_s(i32x4.shr_u(hash, 16));
+    v128.store(out + i, f32x4.mul(f32x4.add(low, half), unit));
+    v128.store(out + i, f32x4.mul(f32x4.add(high, half), unit), 16);
+    counter = i32x4.add(counter, four);
+    i += 32;
+  } while (i < bytes);
+}
+
+// Both words depend on all 64 bits, so that the arrays of similar keys are unrelated.
+
+// @ts-ignore: decorators on functions are AssemblyScript's
+@inline
+function firstWord(keyLow: u32, keyHigh: u32): u32 {
+  return mix(mix(keyLow, 0x9e3779b9), keyHigh);
+}
+
+// @ts-ignore: decorators on functions are AssemblyScript's
+@inline
+function secondWord(keyHigh: u32, first: u32): u32 {
+  return mix(mix(keyHigh, 0x85ebca6b), first);
 }
 
 // triple32 of C. Wellons' hash-prospector, a permutation of the 32-bit integers at the theoretical limit of bias,

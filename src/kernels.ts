@@ -77,6 +77,8 @@ export interface Kernels {
    * Writes n rounded up to a multiple of 8 elements.
    */
   dropoutMask(out: number, n: number, keyLow: number, keyHigh: number, keep: number): void;
+  /** out[i] ← a number in (0, 1), uniform in steps of 2⁻¹⁶, in f32; otherwise as `dropoutMask`. */
+  uniforms(out: number, n: number, keyLow: number, keyHigh: number): void;
 }
 
 export const PAGE_BYTES = 65536;
@@ -91,6 +93,7 @@ export function loadKernels(memory: WasmMemory): Kernels {
     f32: ofType(exports, 'F32'),
     f64: ofType(exports, 'F64'),
     dropoutMask: exports.dropoutMask as Kernels['dropoutMask'],
+    uniforms: exports.uniforms as Kernels['uniforms'],
   };
 }
 
@@ -103,11 +106,11 @@ export function newMemory(bytes: number, maximum = pages(bytes)): WasmMemory {
   }
 }
 
-/** The 64 bits that determine a dropout mask. */
+/** The 64 bits that determine a random array. */
 export type MaskKey = readonly [low: number, high: number];
 
 /**
- * The dropout masks of one training step, one after the other in a memory of their own. A step begins with `reset`
+ * The dropout masks and other random arrays of one training step, one after the other in a memory of their own. A step begins with `reset`
  * and, since growing the memory would invalidate the masks already handed out, with `reserve` of all it will ask for.
  */
 export class MaskMemory {
@@ -138,14 +141,25 @@ export class MaskMemory {
   /** A mask of n elements, each 1/keep with probability `keep` and else 0, that depends on (key, keep) alone. */
   mask(n: number, [low, high]: MaskKey, keep: number): Float32Array<ArrayBuffer> {
     if (!(keep > 0 && keep <= 1)) throw new RangeError(`a mask keeps a share in (0, 1], not ${keep}`);
-    const { buffer } = this.memory;
+    const start = this.take(n);
+    this.kernels.dropoutMask(start, n, low, high, keep);
+    return new Float32Array(this.memory.buffer, start, n);
+  }
+
+  /** n numbers, uniform in (0, 1), that depend on the key alone. */
+  uniforms(n: number, [low, high]: MaskKey): Float32Array<ArrayBuffer> {
+    const start = this.take(n);
+    this.kernels.uniforms(start, n, low, high);
+    return new Float32Array(this.memory.buffer, start, n);
+  }
+
+  private take(n: number): number {
     const start = this.used;
     const end = start + n * F32_BYTES;
-    if (end + OVERHANG > buffer.byteLength)
+    if (end + OVERHANG > this.memory.buffer.byteLength)
       throw new Error(`a mask of ${n} elements was not reserved and does not fit`);
     this.used = end;
-    this.kernels.dropoutMask(start, n, low, high, keep);
-    return new Float32Array(buffer, start, n);
+    return start;
   }
 }
 

@@ -2,11 +2,12 @@ import { bareName, type Dim, SymbolicDim, sameDim } from './dim.js';
 import { type DType, typedArray } from './dtype.js';
 import { MICROSOFT, OnnxGraph } from './onnx.js';
 
-/** A mask that the caller fills with random zeros and 1/keep before each run. */
+/** An array that the caller fills with random numbers before each run. */
 export interface MaskInput {
   readonly name: string;
   readonly shape: readonly Dim[];
-  readonly keep: number;
+  /** With zeros, and 1/keep in this share of the places; undefined: with uniform numbers in (0, 1). */
+  readonly keep?: number;
 }
 
 /** What an operation needs while it is written into an ONNX graph: the graph itself, constants and run-time sizes. */

@@ -7,7 +7,12 @@ export const IR_VERSION = 10;
 export const OPSET = 21;
 export const MICROSOFT = 'com.microsoft';
 
-export type OnnxAttribute = number | string | readonly number[] | { readonly float: number };
+export type OnnxAttribute =
+  | number
+  | string
+  | readonly number[]
+  | { readonly float: number }
+  | { readonly body: OnnxGraph };
 
 interface OnnxNode {
   readonly type: string;
@@ -35,6 +40,9 @@ export class OnnxGraph {
   private readonly renamed = new Map<string, string>();
   private counter = 0;
 
+  /** Names in a graph that is the `body` of a node begin with a prefix of their own: they must not meet those outside. */
+  constructor(private readonly prefix = '') {}
+
   input(name: string, dtype: DType, shape: readonly Dim[]): string {
     this.inputs.push({ name, dtype, shape });
     return name;
@@ -53,7 +61,7 @@ export class OnnxGraph {
   }
 
   fresh(stem: string): string {
-    return `${stem}_${this.counter++}`;
+    return `${this.prefix}${stem}_${this.counter++}`;
   }
 
   /** Adds a node with one output. Whole numbers become INT attributes; write `{ float: 1 }` for FLOAT. */
@@ -92,6 +100,20 @@ export class OnnxGraph {
 
   /** The model's bytes, without nodes, constants and inputs that no output depends on. */
   encode(): { bytes: Uint8Array; usedInputs: Set<string> } {
+    const { values } = this.live();
+    const usedInputs = new Set(this.inputs.map(({ name }) => name).filter((name) => values.has(name)));
+    const bytes = new ProtoWriter()
+      .varint(1, IR_VERSION)
+      .string(2, 'tcts')
+      .message(7, this.proto(usedInputs))
+      .message(8, (w) => w.string(1, '').varint(2, OPSET))
+      .message(8, (w) => w.string(1, MICROSOFT).varint(2, 1))
+      .finish();
+    return { bytes, usedInputs };
+  }
+
+  /** GraphProto, with the named ones of its inputs; by default all. */
+  proto(inputs: ReadonlySet<string> = new Set(this.inputs.map(({ name }) => name))): ProtoWriter {
     const { nodes, values } = this.live();
     const final = (name: string): string => this.renamed.get(name) ?? name;
     const graph = new ProtoWriter();
@@ -114,21 +136,13 @@ export class OnnxGraph {
         w.bytes(9, new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
       });
     }
-    const usedInputs = new Set(this.inputs.map(({ name }) => name).filter((name) => values.has(name)));
-    for (const value of this.inputs) if (usedInputs.has(value.name)) graph.message(11, valueProto(value));
+    for (const value of this.inputs) if (inputs.has(value.name)) graph.message(11, valueProto(value));
     for (const value of this.outputs) graph.message(12, valueProto(value));
     for (const value of this.annotations.values()) {
-      const known = usedInputs.has(value.name) || this.renamed.has(value.name) || !this.produced.has(value.name);
+      const known = inputs.has(value.name) || this.renamed.has(value.name) || !this.produced.has(value.name);
       if (!known && values.has(value.name)) graph.message(13, valueProto(value));
     }
-    const bytes = new ProtoWriter()
-      .varint(1, IR_VERSION)
-      .string(2, 'tcts')
-      .message(7, graph)
-      .message(8, (w) => w.string(1, '').varint(2, OPSET))
-      .message(8, (w) => w.string(1, MICROSOFT).varint(2, 1))
-      .finish();
-    return { bytes, usedInputs };
+    return graph;
   }
 
   /** Nodes that some output depends on, and every value read by them or returned. */
@@ -155,6 +169,7 @@ function attributeProto(name: string, value: OnnxAttribute): ProtoWriter {
   if (typeof value === 'string') return proto.string(4, value).varint(20, 3);
   if (typeof value === 'number') return proto.varint(3, value).varint(20, 2);
   if ('float' in value) return proto.float(2, value.float).varint(20, 1);
+  if ('body' in value) return proto.message(6, value.body.proto()).varint(20, 5);
   for (const item of value) proto.varint(8, item);
   return proto.varint(20, 7);
 }

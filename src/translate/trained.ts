@@ -37,17 +37,23 @@ export function saveTranslation(folder: string, languages: Languages, info: Tran
 export function openTrained(folder: string, checkpoint: 'best' | 'latest' = 'best'): TrainedTranslation {
   openRun(folder);
   const info = readInfo(folder);
-  const languages = loadLanguages(folder);
-  for (const side of ['source', 'target'] as const) {
-    const { size } = languages[side].vocabulary;
-    if (size === info.model.vocabulary[side]) continue;
-    const file = join(folder, `dict.${languages[side].config.language}.txt`);
-    throw new InputError(`it has ${size} entries, the model was trained with ${info.model.vocabulary[side]}`, { file });
-  }
+  const languages = languagesOf(folder, info.model);
   const { parameters } = traceModel(lossModel(evaluationMode(info.model), { smoothing: 0 }), lossInputs);
   const arena = new Arena(parameters);
   const step = loadParameters(folder, arena, checkpoint);
   return { ...info, languages, arena, step };
+}
+
+/** The languages of a run, whose vocabularies must have the sizes that its model was trained with. */
+export function languagesOf(folder: string, { vocabulary }: TranslationModel): Languages {
+  const languages = loadLanguages(folder);
+  for (const side of ['source', 'target'] as const) {
+    const { size } = languages[side].vocabulary;
+    if (size === vocabulary[side]) continue;
+    const file = join(folder, `dict.${languages[side].config.language}.txt`);
+    throw new InputError(`it has ${size} entries, the model was trained with ${vocabulary[side]}`, { file });
+  }
+  return languages;
 }
 
 /** Fills an arena with the best parameters of a run that was trained with the same vocabularies. */
@@ -92,21 +98,24 @@ const PREFIX = 'problem/model/';
 const size = z.int().min(1);
 const rate = z.number().min(0).lt(1);
 
+/** The sizes of a model in a file. */
+export const sizesSchema = z.strictObject({
+  encoderLayers: size,
+  decoderLayers: size,
+  width: size,
+  ffn: size,
+  heads: size,
+  dropout: rate,
+  attentionDropout: rate,
+  activationDropout: rate,
+  sharedEmbeddings: z.enum(['none', 'decoder', 'all']),
+  encoder: z.enum(['unidirectional', 'bidirectional']),
+  maxPositions: size,
+  vocabulary: z.strictObject({ source: size, target: size }),
+});
+
 const infoSchema = z.strictObject({
-  model: z.strictObject({
-    encoderLayers: size,
-    decoderLayers: size,
-    width: size,
-    ffn: size,
-    heads: size,
-    dropout: rate,
-    attentionDropout: rate,
-    activationDropout: rate,
-    sharedEmbeddings: z.enum(['none', 'decoder', 'all']),
-    encoder: z.enum(['unidirectional', 'bidirectional']),
-    maxPositions: size,
-    vocabulary: z.strictObject({ source: size, target: size }),
-  }),
+  model: sizesSchema,
   main: size,
   waits: z.union([size, z.literal('full')]),
 });

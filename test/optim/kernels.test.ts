@@ -181,6 +181,21 @@ describe('dropoutMask', () => {
   });
 });
 
+describe('uniforms', () => {
+  it('are the halves of the hashes that decide on a mask', () => {
+    const masks = new MaskMemory();
+    masks.reserve(2 * 1003);
+    const numbers = masks.uniforms(1003, [0xdeadbeef, 0x01234567]);
+    const mask = masks.mask(1003, [0xdeadbeef, 0x01234567], 0.7);
+    // 0.7·2¹⁶ = 45875.2: kept are the halves h < 45875, of which the number is (h + ½)·2⁻¹⁶.
+    numbers.forEach((u, i) => {
+      const h = u * 65536 - 0.5;
+      expect(Number.isInteger(h) && h >= 0 && h < 65536).toBe(true);
+      expect(h < 45875).toBe(mask[i] > 0);
+    });
+  });
+});
+
 describe('MaskMemory', () => {
   it('hands out masks of a step that do not disturb each other, of odd lengths too', () => {
     const masks = new MaskMemory();

@@ -1,0 +1,139 @@
+import { addDims, type Dim, multiplyDims } from '../dim.js';
+import { isFloat } from '../dtype.js';
+import type { Lowering } from '../lowering.js';
+import { OnnxGraph } from '../onnx.js';
+import { describeType, Mismatch, type Op, record, type Tensor, type TensorType } from '../tensor.js';
+
+/**
+ * Expected alignment of hard monotonic attention (Raffel et al. 2017): p [R, T, S] holds the probability that at target
+ * step i the attention, being at source position j, stops there; α [R, T, S] is the probability that it does:
+ *
+ *     q_ij = (1 − p_i,j−1)·q_i,j−1 + α_i−1,j        α_ij = p_ij·q_ij        α_−1 = (1, 0, 0, …)
+ *
+ * This is p·cumprod(1 − p)·cumsum(α_i−1 / cumprod(1 − p)) without its products and quotients, so that nothing can
+ * overflow or vanish, however long the sentence. q_ij needs what lies to the left of it and above it alone: all elements
+ * with the same i + j are computed at once, in T + S − 1 steps.
+ */
+export function monotonicAlignment(p: Tensor): Tensor {
+  return record(alignmentOp, [p], {})[0];
+}
+
+/** Outputs: α, and the tape of the gradient: p and q by diagonals, [T, T + S − 1, R]. */
+const alignmentOp: Op = {
+  name: 'monotonicAlignment',
+  infer: ([p]) => {
+    if (p.shape.length !== 3 || !isFloat(p.dtype)) {
+      throw new Mismatch(`expected probabilities [R, T, S], got ${describeType(p)}`);
+    }
+    const [rows, steps] = p.shape;
+    const tape = { shape: [steps, diagonals(p), rows], dtype: p.dtype };
+    return [p, tape, tape];
+  },
+  lower: (to, [input], { inputs: [p] }) => {
+    const [rows, steps] = p.shape;
+    const one = to.op('Expand', [to.scalar(p.dtype, 1), to.shape([1, rows])]);
+    const start = pad(to, one, p, 0, [0, addDims(steps, -1)]); // q of the first diagonal, [T, R]
+    const skewed = skew(to, input, p);
+    const [, alpha, q] = scan(to, p, start, [skewed], 'forward', (body, state, [now]) => {
+      const stopped = body.op('Mul', [state, now]);
+      // What stops at step i begins step i + 1 at the same position: one row further on the next diagonal.
+      const next = body.op('Add', [body.op('Sub', [state, stopped]), shift(body, p, stopped, [1, -1])]);
+      return [next, stopped, body.op('Identity', [state])];
+    });
+    return [unskew(to, alpha, p), skewed, q];
+  },
+  gradient: ({ inputs: [p], outputs: [, skewed, q] }, [g]) => record(alignmentGradientOp, [p, skewed, q, g!], {}),
+};
+
+/**
+ * With dq′ the gradient of the next diagonal's q, and ↑ one row back: u = g − dq′ + ↑dq′, dq = dq′ + u·p, dp = u·q.
+ */
+const alignmentGradientOp: Op = {
+  name: 'monotonicAlignmentGradient',
+  infer: ([p]) => [p],
+  lower: (to, [, skewed, q, g], { inputs: [p] }) => {
+    const [rows, steps] = p.shape;
+    const start = to.zeros(p.dtype, [steps, rows]);
+    const [, u] = scan(to, p, start, [skewed, skew(to, g, p)], 'backward', (body, state, [now, given]) => {
+      const change = body.op('Add', [body.op('Sub', [given, state]), shift(body, p, state, [-1, 1])]);
+      return [body.op('Add', [state, body.op('Mul', [change, now])]), change];
+    });
+    return [unskew(to, to.op('Mul', [u, q]), p)];
+  },
+};
+
+function diagonals({ shape: [, steps, source] }: TensorType): Dim {
+  return addDims(addDims(steps, source), -1);
+}
+
+/**
+ * [R, T, S] → [T, T + S − 1, R] with element (i, j) at (i, i + j) and zeros elsewhere: rows of T + S, the last T of them
+ * zeros, read as rows one shorter.
+ */
+function skew(to: Lowering, name: string, p: TensorType): string {
+  const [rows, steps, source] = p.shape;
+  const wide = addDims(steps, source);
+  const padded = pad(to, to.op('Transpose', [name], { perm: [1, 2, 0] }), p, 1, [0, steps]); // [T, T + S, R]
+  const flat = to.op('Reshape', [padded, to.shape([multiplyDims(steps, wide), rows])]);
+  const length = multiplyDims(steps, diagonals(p));
+  const cut = to.op('Slice', [flat, to.ints([0]), to.size(length), to.ints([0])]);
+  return to.op('Reshape', [cut, to.shape([steps, diagonals(p), rows])]);
+}
+
+/** The inverse of `skew`. */
+function unskew(to: Lowering, name: string, p: TensorType): string {
+  const [rows, steps, source] = p.shape;
+  const flat = to.op('Reshape', [name, to.shape([multiplyDims(steps, diagonals(p)), rows])]);
+  const padded = pad(to, flat, p, 0, [0, steps]);
+  const apart = to.op('Reshape', [padded, to.shape([steps, addDims(steps, source), rows])]);
+  const kept = to.op('Slice', [apart, to.ints([0]), to.size(source), to.ints([1])]); // [T, S, R]
+  return to.op('Transpose', [kept], { perm: [2, 0, 1] });
+}
+
+function pad(to: Lowering, name: string, { dtype }: TensorType, axis: number, [before, after]: [Dim, Dim]): string {
+  const pads = to.op('Concat', [to.size(before), to.size(after)], { axis: 0 });
+  return to.op('Pad', [name, pads, to.scalar(dtype, 0), to.ints([axis])]);
+}
+
+/** Rows moved by one place, a zero row in the place that is left: a negative pad takes a row away. */
+function shift(body: OnnxGraph, { dtype }: TensorType, name: string, pads: readonly [number, number]): string {
+  const ints = (values: readonly number[]): string =>
+    body.constant('i64', BigInt64Array.from(values, BigInt), [values.length]);
+  const zero = body.constant(dtype, dtype === 'f64' ? new Float64Array(1) : new Float32Array(1), []);
+  return body.op('Pad', [name, ints(pads), zero, ints([0])]);
+}
+
+/**
+ * The diagonals of `inputs` [T, T + S − 1, R] one after the other: `step` makes of the state [T, R] and the slices the
+ * next state and any number of results. Returns the last state and the results [T, T + S − 1, R].
+ */
+function scan(
+  to: Lowering,
+  { shape: [rows, steps], dtype }: TensorType,
+  start: string,
+  inputs: readonly string[],
+  direction: 'forward' | 'backward',
+  step: (body: OnnxGraph, state: string, slices: readonly string[]) => readonly string[],
+): string[] {
+  const prefix = `${to.graph.fresh('Scan')}.`;
+  const body = new OnnxGraph(prefix);
+  const given = (name: string): string => body.input(prefix + name, dtype, [steps, rows]);
+  const results = step(
+    body,
+    given('state'),
+    inputs.map((_, i) => given(`slice.${i}`)),
+  );
+  results.forEach((name, i) => {
+    body.output(`${prefix}result.${i}`, name, dtype, [steps, rows]);
+  });
+  const outputs = results.length - 1;
+  const flag = Number(direction === 'backward');
+  return to.graph.multi('Scan', [start, ...inputs], results.length, {
+    body: { body },
+    num_scan_inputs: inputs.length,
+    scan_input_axes: inputs.map(() => 1),
+    scan_input_directions: inputs.map(() => flag),
+    scan_output_axes: Array.from({ length: outputs }, () => 1),
+    scan_output_directions: Array.from({ length: outputs }, () => flag),
+  });
+}

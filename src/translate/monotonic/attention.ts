@@ -1,0 +1,150 @@
+import { linear, normal, xavierUniform, zeros } from '../../nn/index.js';
+import {
+  add,
+  attentionBias,
+  cast,
+  cumsum,
+  type Dim,
+  div,
+  dropout,
+  equal,
+  exp,
+  less,
+  matmul,
+  max,
+  maximum,
+  monotonicAlignment,
+  mul,
+  multiplyDims,
+  normalNoise,
+  type Parameters,
+  range,
+  reshape,
+  sigmoid,
+  stopGradient,
+  sub,
+  sum,
+  type Tensor,
+  transpose,
+} from '../../tensor/index.js';
+import { lookback, type MonotonicModel, movingHeads } from './config.js';
+
+/*
+ * Attention over the source whose heads move forward only, in expectation over where they stop: what training needs.
+ * `steps.ts` has the same attention with heads that do stop.
+ *
+ * Names: B sentences, H heads, M of them that move (`movingHeads`), T target and S source positions, width D.
+ */
+
+export interface MonotonicAttentionOptions {
+  /** i64 [B]: source tokens of each sentence, its end counted. */
+  readonly lengths: Tensor;
+  /** Add standard normal noise to the energies, which makes the heads learn to be sure. */
+  readonly noise: boolean;
+}
+
+/**
+ * States x [T, B, D] attend over `memory` [S, B, D]. Returns what they find, [T, B, D], and how many source tokens each
+ * moving head is expected to have read at each step, g_i = Σ_j j·α_ij with j from 1, as [B, M, T].
+ */
+export function monotonicAttention(
+  p: Parameters,
+  x: Tensor,
+  memory: Tensor,
+  model: MonotonicModel,
+  { lengths, noise }: MonotonicAttentionOptions,
+): { readonly found: Tensor; readonly delays: Tensor } {
+  const [steps, batch] = x.shape;
+  const [source] = memory.shape;
+  const { heads, width, attentionDropout } = model;
+  const moving = movingHeads(model);
+  const alpha = expectedAlignment(p, x, memory, model, { lengths, noise }); // [B, M, T, S]
+
+  const weights = lookback(model) ? expectedLookback(alpha, softEnergies(p, x, memory, model, lengths)) : alpha; // [B, H, T, S]
+  const values = byHead(linear(p.under('v_proj'), memory, width, shared), heads); // [B·H, S, D/H]
+  const joined = reshape(dropout(weights, attentionDropout), [multiplyDims(batch, heads), steps, source]);
+  const context = transpose(matmul(joined, values), [1, 0, 2]); // [T, B·H, D/H]
+  const found = linear(p.under('out_proj'), reshape(context, [steps, batch, width]), width, out);
+
+  const places = add(range(source, p.dtype), 1);
+  const delays = reshape(sum(mul(alpha, places), { axes: [-1] }), [batch, moving, steps]);
+  return { found, delays };
+}
+
+/** Where the energies of the moving heads start: σ(−2) ≈ 0.12, so that an untrained head goes about 7 tokens a step. */
+const ENERGY_START = -2;
+
+/** Energies of the moving heads: p = σ(energy) is the probability to stop. Queries [T, B, D], keys [S, B, D]; [B, M, T, S]. */
+export function movingEnergies(p: Parameters, queries: Tensor, keys: Tensor, model: MonotonicModel): Tensor {
+  const moving = movingHeads(model);
+  const bias = p.get('monotonic_bias', [moving], normal(ENERGY_START, 0));
+  return add(energies(queries, keys, moving), reshape(bias, [moving, 1, 1]));
+}
+
+export function movingQueries(p: Parameters, x: Tensor, { width }: MonotonicModel): Tensor {
+  return linear(p.under('monotonic_q_proj'), x, width, shared);
+}
+
+export function movingKeys(p: Parameters, memory: Tensor, { width }: MonotonicModel): Tensor {
+  return linear(p.under('monotonic_k_proj'), memory, width, shared);
+}
+
+/** α [B, M, T, S]: the probability that a head stops at a token. A head that passes all others stops at the last. */
+function expectedAlignment(
+  p: Parameters,
+  x: Tensor,
+  memory: Tensor,
+  model: MonotonicModel,
+  { lengths, noise }: MonotonicAttentionOptions,
+): Tensor {
+  const energy = movingEnergies(p, movingQueries(p, x, model), movingKeys(p, memory, model), model);
+  const [batch, moving, steps, source] = energy.shape;
+  const noisy = noise ? add(energy, normalNoise(energy.shape, p.dtype)) : energy;
+  const last = reshape(sub(lengths, 1), [batch, 1, 1, 1]);
+  const j = range(source);
+  const before = cast(less(j, last), p.dtype); // [B, 1, 1, S]
+  const stop = add(mul(sigmoid(noisy), before), cast(equal(j, last), p.dtype)); // 1 at the last token, 0 on padding
+  const rows = multiplyDims(batch, moving);
+  return reshape(monotonicAlignment(reshape(stop, [rows, steps, source])), [batch, moving, steps, source]);
+}
+
+/** u [B, H, T, S] of the soft attention, far below all others on padding. */
+function softEnergies(p: Parameters, x: Tensor, memory: Tensor, model: MonotonicModel, lengths: Tensor): Tensor {
+  const { heads, width } = model;
+  const queries = linear(p.under('q_proj'), x, width, shared);
+  const keys = linear(p.under('k_proj'), memory, width, shared);
+  const padding = attentionBias(x.shape[0], memory.shape[0], { lengths }, p.dtype)!; // [B, 1, 1, S]
+  return add(energies(queries, keys, heads), padding);
+}
+
+/** Largest difference of soft energies that counts. e^60 and its products with gradients are far from overflowing. */
+const RANGE = 60;
+
+/**
+ * Infinite lookback (Arivazhagan et al. 2019): a head that stops at k attends softly over all l ≤ k, so that in
+ * expectation β_ij = Σ_{k≥j} α_ik·e^{u_ij} / Σ_{l≤k} e^{u_il}. Energies are raised to at most `RANGE` below the largest
+ * of their row, which bounds every quotient.
+ */
+export function expectedLookback(alpha: Tensor, energy: Tensor): Tensor {
+  const largest = stopGradient(max(energy, { axes: [-1], keepDims: true }));
+  const e = exp(maximum(sub(energy, largest), -RANGE));
+  return mul(e, cumsum(div(alpha, cumsum(e)), { reverse: true }));
+}
+
+/** Scaled products of queries [T, B, D] and keys [S, B, D], as [B, heads, T, S]. */
+function energies(queries: Tensor, keys: Tensor, heads: number): Tensor {
+  const [steps, batch, width] = queries.shape;
+  const scale = 1 / Math.sqrt((width as number) / heads);
+  const product = matmul(byHead(mul(queries, scale), heads), byHead(keys, heads), { transB: true });
+  return reshape(product, [batch, heads, steps, keys.shape[0]]);
+}
+
+/** [T, B, D] → [B·heads, T, D/heads] */
+function byHead(x: Tensor, heads: number): Tensor {
+  const [steps, batch, width] = x.shape as [Dim, Dim, number];
+  return transpose(reshape(x, [steps, multiplyDims(batch, heads), width / heads]), [1, 0, 2]);
+}
+
+// As `nn.multiHeadAttention` starts them.
+const shared = { weight: xavierUniform(Math.SQRT1_2), biasStart: zeros };
+const out = { weight: xavierUniform(), biasStart: zeros };

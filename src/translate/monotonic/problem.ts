@@ -1,0 +1,157 @@
+import { learningRate, Training } from '../../optim/index.js';
+import type { Snapshot } from '../../run/index.js';
+import {
+  type Assignment,
+  captureTraining,
+  joinSnapshots,
+  type Problem,
+  partOf,
+  restoreTraining,
+  type Task,
+} from '../../schedule/index.js';
+import { batchFeeds, type TranslationBatch, targetTokens } from '../batch.js';
+import { lossInputs } from '../model/loss.js';
+import type { ProblemOptions } from '../problem.js';
+import { TrainingData } from '../training-data.js';
+import { latencyWeights, type MonotonicConfig, type MonotonicModel, monotonicModel } from './config.js';
+import { type CorpusFigures, MonotonicEvaluation } from './evaluation.js';
+import { monotonicLossModel } from './loss.js';
+import { saveMonotonic, warmStartMonotonic } from './trained.js';
+
+/**
+ * Translation with monotonic attention as a problem. There is one task: when to read is learned together with the model,
+ * and the weights of the latency losses say where it ends up between early and right.
+ */
+export class MonotonicProblem implements Problem<TranslationBatch> {
+  readonly tasks: readonly Task[];
+  readonly main = 0;
+  readonly features = [];
+  private readonly learningRate: (update: number) => number;
+
+  private constructor(
+    private readonly config: MonotonicConfig,
+    private readonly parts: Parts,
+  ) {
+    this.tasks = [{ name: config.attention, number: 1 }];
+    const { schedule: name, peak, warmup, warmupInit } = config.learning;
+    const schedule = learningRate({ name, peak, warmup, warmupInit });
+    this.learningRate = (update) => schedule.at(update);
+  }
+
+  static async create(config: MonotonicConfig, options: ProblemOptions): Promise<MonotonicProblem> {
+    const { random, threads = 1, workers = 1, ranks } = options;
+    const data = await TrainingData.open(config, random);
+    const opened: { close(): void | Promise<void> }[] = [data];
+    try {
+      const model = monotonicModel(data.model, config.attention);
+      const loss = { smoothing: config.smoothing, ...latencyWeights(config) };
+      const { betas, eps, weightDecay, clipNorm } = config.learning;
+      const training = await Training.create({
+        model: monotonicLossModel(model, loss),
+        inputs: lossInputs,
+        random: random.fork('model'),
+        optimizer: { name: 'adam', betas, eps, weightDecay },
+        clip: clipNorm === null ? undefined : { norm: clipNorm },
+        workers,
+        threads,
+        ranks,
+        accumulate: true,
+      });
+      opened.push(training);
+      if (config.warmStart !== null) warmStartMonotonic(config.warmStart, training.arena, data.corpus.languages, model);
+      const evaluation = await MonotonicEvaluation.create(model, training.arena, { ...loss, threads });
+      opened.push(evaluation);
+      return new MonotonicProblem(config, { model, data, training, evaluation, opened });
+    } catch (error) {
+      for (const resource of opened.reverse()) await resource.close();
+      throw error;
+    }
+  }
+
+  nextBatch(): TranslationBatch {
+    return this.parts.data.next();
+  }
+
+  sizeOf({ size }: TranslationBatch): number {
+    return size;
+  }
+
+  /** With one task there is nothing to be scheduled, and nothing to be seen for it. */
+  writeFeatures(): void {}
+
+  /** With the losses ℓ of sentences of |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|. */
+  async train(batch: TranslationBatch, { weights }: Assignment): Promise<number> {
+    const scale = 1 / targetTokens(batch, weights);
+    const feeds = batchFeeds(
+      batch,
+      () => 0,
+      weights.map((weight) => weight * scale),
+    );
+    const { training } = this.parts;
+    const { loss } = await training.step(feeds, this.learningRate(training.updates));
+    return loss;
+  }
+
+  async validate(): Promise<number> {
+    return -(await this.validationFigures()).objective;
+  }
+
+  /** Losses and expected latency of the validation data. */
+  validationFigures(): Promise<CorpusFigures> {
+    const { evaluation, data } = this.parts;
+    return evaluation.corpus(data.valid, this.config.validation.tokens);
+  }
+
+  /** Of the validation data, and of the test data if the corpus has any. */
+  async test(): Promise<Readonly<Record<string, number>>> {
+    const { evaluation, data } = this.parts;
+    const valid = named('validation ', await this.validationFigures());
+    if (data.corpus.summary.splits.test === undefined) return valid;
+    const pairs = data.corpus.open('test');
+    try {
+      return { ...valid, ...named('', await evaluation.corpus(pairs, this.config.validation.tokens)) };
+    } finally {
+      pairs.close();
+    }
+  }
+
+  capture(): Snapshot {
+    const { training, data } = this.parts;
+    return joinSnapshots({ model: captureTraining(training), data: data.capture() });
+  }
+
+  restore(snapshot: Snapshot): void {
+    const { training, data } = this.parts;
+    restoreTraining(training, partOf(snapshot, 'model'));
+    data.restore(partOf(snapshot, 'data'));
+  }
+
+  /** The languages and the model's sizes, so that the run folder alone can translate. */
+  saveFiles(folder: string): void {
+    const { model, data } = this.parts;
+    saveMonotonic(folder, data.corpus.languages, model);
+  }
+
+  async close(): Promise<void> {
+    for (const resource of [...this.parts.opened].reverse()) await resource.close();
+  }
+}
+
+/** What a problem is put together from. */
+interface Parts {
+  readonly model: MonotonicModel;
+  readonly data: TrainingData;
+  readonly training: Training;
+  readonly evaluation: MonotonicEvaluation;
+  /** What has to be closed, the last first. */
+  readonly opened: readonly { close(): void | Promise<void> }[];
+}
+
+function named(prefix: string, { plain, smoothed, lagging, variance }: CorpusFigures): Record<string, number> {
+  return {
+    [`${prefix}loss`]: plain,
+    [`${prefix}smoothed loss`]: smoothed,
+    [`${prefix}expected lagging`]: lagging,
+    [`${prefix}variance of delays`]: variance,
+  };
+}

@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest';
+import { type TrainConfig, trainConfigSchema } from '../../src/cli/problems.js';
+import { trainingRun } from '../../src/cli/training-run.js';
+import { Training } from '../../src/optim/index.js';
+import { Random } from '../../src/random.js';
+import { Translator } from '../../src/translate/decode/translator.js';
+import { evaluateTranslation } from '../../src/translate/evaluate.js';
+import { lossFeeds, lossInputs } from '../../src/translate/model/loss.js';
+import { ATTENTIONS, latencyWeights, monotonicSchema } from '../../src/translate/monotonic/config.js';
+import { monotonicLossModel } from '../../src/translate/monotonic/loss.js';
+import { MonotonicProblem } from '../../src/translate/monotonic/problem.js';
+import { trainedMonotonic } from '../../src/translate/monotonic/trained.js';
+import { openTrained } from '../../src/translate/trained.js';
+import { temporaryFolder } from '../run/temporary.js';
+import { tinyMonotonic } from './monotonic-models.js';
+
+const tinyKeys = {
+  data: { from: 'toy', pairs: 80 },
+  model: { preset: 'tiny', width: 16, ffn: 16, heads: 2 },
+  batch: { tokens: 200 },
+  learning: { warmup: 5 },
+};
+
+function tinyProblem(keys: Record<string, unknown> = {}): Promise<MonotonicProblem> {
+  const config = monotonicSchema.parse({ kind: 'monotonic', ...tinyKeys, ...keys });
+  return MonotonicProblem.create(config, { random: new Random(1) });
+}
+
+async function updates(problem: MonotonicProblem, count: number): Promise<number[]> {
+  const losses: number[] = [];
+  for (let update = 0; update < count; update++) {
+    const batch = problem.nextBatch();
+    const assignment = { tasks: new Int32Array(batch.size), weights: new Float32Array(batch.size).fill(1) };
+    losses.push(await problem.train(batch, assignment));
+  }
+  return losses;
+}
+
+function training(problem: Record<string, unknown>, steps: number, strategy = 'fixed'): TrainConfig {
+  return trainConfigSchema.parse({
+    threads: 1,
+    problem: { ...tinyKeys, ...problem },
+    strategy: { name: strategy },
+    training: { episodes: 2, steps },
+    logging: { tensorboard: false },
+  });
+}
+
+describe.each(ATTENTIONS)('%s', (attention) => {
+  it('has a finite loss and gradient on sentences of 200 tokens and of none, however large the energies', async () => {
+    const model = { ...tinyMonotonic(attention), maxPositions: 256 };
+    const options = { smoothing: 0.1, latencyWeight: 0.1, varianceWeight: 0.1 };
+    const random = new Random(3);
+    const started = await Training.create({
+      model: monotonicLossModel(model, options),
+      inputs: lossInputs,
+      random,
+      optimizer: { name: 'sgd' },
+    });
+    const [length, size] = [200, 3];
+    const ids = Int32Array.from({ length: length * size }, () => 4 + random.int(13));
+    const lengths = Int32Array.of(200, 1, 37);
+    const batch = {
+      source: ids,
+      target: ids,
+      sourceLengths: lengths,
+      targetLengths: lengths.toReversed(),
+      indices: Int32Array.of(0, 1, 2),
+      size,
+      sourceLength: length,
+      targetLength: length,
+    };
+    const feeds = lossFeeds(batch, new Int32Array(size), new Float32Array(size).fill(1 / 238));
+    for (const scale of [1, 100, 100]) {
+      for (const name of started.arena.names) {
+        if (!/(monotonic_|[qk]_proj)/.test(name)) continue;
+        const values = started.arena.value(name) as Float32Array;
+        for (let i = 0; i < values.length; i++) values[i] *= scale;
+      }
+      // An update throws if anything is not finite.
+      const { loss, gradNorm } = await started.step(feeds, 0);
+      expect(loss).toBeGreaterThan(0);
+      expect(gradNorm).toBeGreaterThan(0);
+    }
+    await started.close();
+  });
+});
+
+describe('a run', () => {
+  it('goes on exactly where it was saved, noise and dropout included', async () => {
+    const [first, second] = [await tinyProblem(), await tinyProblem()];
+    await updates(first, 2);
+    second.restore(first.capture());
+    expect(await updates(second, 2)).toEqual(await updates(first, 2));
+    expect(await second.validate()).toBe(await first.validate());
+    await first.close();
+    await second.close();
+  });
+
+  it('holds all that translating needs, and starts from a Transformer that was trained before', async () => {
+    const folder = temporaryFolder();
+    const [plain, warm] = [`${folder}/plain`, `${folder}/warm`];
+    await trainingRun(training({ kind: 'translation', waits: 'full' }, 4), { folder: plain, quiet: true });
+    const monotonic = { kind: 'monotonic', attention: 'mma-il', warmStart: plain };
+    const config = training({ ...monotonic, learning: { warmup: 5, peak: 1e-12, warmupInit: 0 } }, 2);
+    const { result } = await trainingRun(config, { folder: warm, quiet: true });
+    expect(Object.keys(result!.test!)).toContain('expected lagging');
+
+    const [before, after] = [openTrained(plain), trainedMonotonic(warm)];
+    for (const name of before.arena.names) {
+      const [old, now] = [before.arena.value(name), after.arena.value(name)] as Float32Array[];
+      expect(Math.max(...old.map((value, i) => Math.abs(value - now[i]))), name).toBeLessThan(1e-9);
+    }
+    const added = after.arena.names.filter((name) => !before.arena.has(name));
+    expect(added.every((name) => name.includes('.encoder_attn.monotonic_'))).toBe(true);
+    // Two projections with weights and biases, and a bias of the energies, in two layers.
+    expect(added).toHaveLength(10);
+
+    const translator = await Translator.open(warm);
+    expect(translator.policy().name).toBe('monotonic');
+    const lines = ['kana mi', ''];
+    expect(await translator.lines(lines, translator.policy())).toHaveLength(2);
+    await translator.close();
+  }, 60_000);
+
+  it('refuses a Transformer of other sizes', async () => {
+    const folder = temporaryFolder();
+    await trainingRun(training({ kind: 'translation' }, 2), { folder: `${folder}/plain`, quiet: true });
+    const wider = { attention: 'milk', model: { ...tinyKeys.model, width: 32 }, warmStart: `${folder}/plain` };
+    await expect(tinyProblem(wider)).rejects.toThrow(/the checkpoint holds \[\d+, 16\], the model needs \[\d+, 32\]/);
+  }, 60_000);
+
+  it('is later and better the less latency costs', async () => {
+    const folder = temporaryFolder();
+    const AL: number[] = [];
+    const losses: number[] = [];
+    for (const latencyWeight of [0.01, 1]) {
+      const config = training(
+        {
+          kind: 'monotonic',
+          attention: 'mma-il',
+          latencyWeight,
+          data: { from: 'toy', pairs: 1000 },
+          model: { preset: 'tiny' },
+          batch: { tokens: 512 },
+          learning: { peak: 3e-3, warmup: 50 },
+        },
+        50,
+      );
+      const run = `${folder}/${latencyWeight}`;
+      const { result } = await trainingRun(config, { folder: run, quiet: true });
+      losses.push(result!.test!.loss);
+      const [scores] = await evaluateTranslation(run, { beam: 1 });
+      expect(scores.policy).toBe('monotonic');
+      AL.push(scores.latency.stacl!.AL);
+    }
+    expect(AL[0]).toBeGreaterThan(AL[1] + 2);
+    expect(losses[0]).toBeLessThan(losses[1] - 0.2);
+  }, 180_000);
+});
+
+describe('the configuration', () => {
+  it('has the latency weights of Ma et al. where it gives none', () => {
+    const weights = (attention: string) =>
+      latencyWeights(monotonicSchema.parse({ kind: 'monotonic', data: { from: 'toy' }, attention }));
+    expect(weights('milk')).toEqual({ latencyWeight: 0.1, varianceWeight: 0 });
+    expect(weights('mma-il')).toEqual({ latencyWeight: 0.1, varianceWeight: 0 });
+    expect(weights('mma-h')).toEqual({ latencyWeight: 0, varianceWeight: 0.1 });
+  });
+
+  it('refuses an encoder that changes what was read', async () => {
+    const model = { ...tinyKeys.model, encoder: 'bidirectional' };
+    await expect(tinyProblem({ model })).rejects.toThrow(/problem\.model\.encoder.*expected "unidirectional"/);
+  });
+});
