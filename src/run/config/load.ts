@@ -27,7 +27,7 @@ export class ConfigError extends InputError {
  */
 export function loadConfig<S extends z.ZodType>(schema: S, file: string, options: LoadOptions = {}): z.output<S> {
   const keys = keySchema(schema);
-  return validate(schema, keys, readSources(file, options.set ?? [], keys));
+  return validateSource(schema, keys, readSources(file, options.set ?? [], keys));
 }
 
 /** Validates values that are at hand already, such as those of a run folder's `config.yaml`. */
@@ -36,10 +36,11 @@ export function parseConfig<S extends z.ZodType>(
   values: Record<string, unknown>,
   file: string,
 ): z.output<S> {
-  return validate(schema, keySchema(schema), { values, places: new Map([['', { file }]]) });
+  return validateSource(schema, keySchema(schema), { values, places: new Map([['', { file }]]) });
 }
 
-function validate<S extends z.ZodType>(schema: S, keys: KeySchema, source: Source): z.output<S> {
+/** Validates layers that have been laid over each other already; `keys` are those of the schema. */
+export function validateSource<S extends z.ZodType>(schema: S, keys: KeySchema, source: Source): z.output<S> {
   const result = schema.safeParse(source.values);
   if (result.success) return result.data;
   throw new ConfigError(result.error.issues.flatMap((issue) => problems(issue, keys, source)));

@@ -10,9 +10,19 @@ export interface Source {
   readonly places: ReadonlyMap<string, Where>;
 }
 
+export interface SourceOptions {
+  /** Whether keys of the file may have dots, as where it speaks of keys of another file. Default false. */
+  readonly dottedKeys?: boolean;
+}
+
 /** The file with everything it extends, then the `--set` assignments in order, each laid over what came before. */
-export function readSources(file: string, assignments: readonly string[], schema: KeySchema): Source {
-  const layers = [...readChain(file), ...assignments.map(readAssignment)];
+export function readSources(
+  file: string,
+  assignments: readonly string[],
+  schema: KeySchema,
+  options: SourceOptions = {},
+): Source {
+  const layers = [...readChain(file, options), ...assignments.map(readAssignment)];
   return layers.reduce((under, over) => overlay(under, over, schema));
 }
 
@@ -52,7 +62,11 @@ function isBelow(key: string, ancestor: string): boolean {
 }
 
 /** The file's layers, the most basic first. */
-function readChain(file: string, extendedBy: readonly { path: string; from: Where }[] = []): Source[] {
+function readChain(
+  file: string,
+  options: SourceOptions,
+  extendedBy: readonly { path: string; from: Where }[] = [],
+): Source[] {
   const path = resolve(file);
   const from = extendedBy.at(-1)?.from;
   const cycle = extendedBy.findIndex((earlier) => earlier.path === path);
@@ -60,7 +74,7 @@ function readChain(file: string, extendedBy: readonly { path: string; from: Wher
     const names = [...extendedBy.slice(cycle).map((earlier) => earlier.path), path].map(shown);
     throw new InputError(`the files extend each other in a circle: ${names.join(' → ')}`, from);
   }
-  const { values, places } = parseSource(readText(path, from), shown(path));
+  const { values, places } = parseSource(readText(path, from), shown(path), options);
   if (!('extends' in values)) return [{ values, places }];
 
   const { extends: base, ...own } = values;
@@ -68,7 +82,8 @@ function readChain(file: string, extendedBy: readonly { path: string; from: Wher
   if (typeof base !== 'string' || base === '') {
     throw new InputError(`expected the path of a file, found ${JSON.stringify(base)}`, { ...place, key: 'extends' });
   }
-  const chain = readChain(resolve(dirname(path), base), [...extendedBy, { path, from: { ...place, key: 'extends' } }]);
+  const extending = [...extendedBy, { path, from: { ...place, key: 'extends' } }];
+  const chain = readChain(resolve(dirname(path), base), options, extending);
   return [...chain, { values: own, places: new Map([...places].filter(([key]) => key !== 'extends')) }];
 }
 
@@ -82,7 +97,7 @@ function readText(path: string, from: Where | undefined): string {
 }
 
 /** One YAML text; `file` is its name in messages. */
-export function parseSource(text: string, file: string): Source {
+export function parseSource(text: string, file: string, { dottedKeys = false }: SourceOptions = {}): Source {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const [problem] = [...document.errors, ...document.warnings];
@@ -121,9 +136,13 @@ export function parseSource(text: string, file: string): Source {
     for (const pair of node.items) {
       const name = isScalar(pair.key) ? String(pair.key.value) : '';
       const line = lineOf(pair.key as Node);
-      if (name === '' || name === '__proto__' || name.includes('.')) {
+      if (name === '' || name === '__proto__' || (name.includes('.') && !dottedKeys)) {
         const found = isScalar(pair.key) ? JSON.stringify(name) : 'a key that is not text';
-        throw new InputError(`found ${found}, expected a key without dots`, { file, line, key: path });
+        throw new InputError(`found ${found}, expected a key${dottedKeys ? '' : ' without dots'}`, {
+          file,
+          line,
+          key: path,
+        });
       }
       const key = dotted(path, name);
       if (recordPlaces) places.set(key, { file, line });
@@ -138,7 +157,7 @@ export function parseSource(text: string, file: string): Source {
 }
 
 /** `a.b=c` as the layer `{ a: { b: c } }`, with `c` read as YAML. */
-function readAssignment(assignment: string): Source {
+export function readAssignment(assignment: string): Source {
   const place: Where = { file: `--set ${assignment}` };
   const equals = assignment.indexOf('=');
   const path = assignment.slice(0, Math.max(equals, 0)).trim().split('.');

@@ -1,0 +1,73 @@
+import { availableParallelism } from 'node:os';
+import { type Command, Option } from 'commander';
+import { askToGoOn } from './ask.js';
+import { type QueueFlags, queueOptions } from './queue-flags.js';
+import { wholeNumber } from './score-flags.js';
+import { collect } from './train.js';
+
+export interface SweepFlags extends QueueFlags {
+  readonly set: readonly string[];
+  readonly out?: string;
+  readonly cores: number;
+  readonly dryRun: boolean;
+  readonly yes: boolean;
+  readonly quiet: boolean;
+  readonly json: boolean;
+}
+
+export function registerSweep(program: Command): void {
+  sweepOptions(
+    program
+      .command('sweep')
+      .description('Train and evaluate every combination of a grid of settings.')
+      .argument('<grid>', 'grid file; every key is explained in configs/sweeps/reference.yaml')
+      .option('--set <key=value>', 'lay a value over the training configuration; may be repeated', collect, []),
+  )
+    .option('--dry-run', 'print what would be run', false)
+    .option('--yes', `do not ask before more than ${MANY} runs`, false)
+    .addHelpText(
+      'after',
+      `
+What is finished is left alone and what was interrupted is resumed, so the same command goes on with a sweep that was
+stopped. A run that fails does not stop the rest; the exit code is then 1.
+
+Examples:
+  tcts sweep configs/sweeps/stock-smoke.yaml --dry-run
+  tcts sweep configs/sweeps/stock-smoke.yaml --cores 2
+  tcts sweep grid.yaml --set problem.data.path=data/cn_data
+  tcts sweep grid.yaml --queue redis://queue-host --out /mnt/shared/runs`,
+    )
+    .action(async (file: string, flags: SweepFlags) => {
+      const { loadGrid, countRuns } = await import('../sweep/index.js');
+      const grid = loadGrid(file);
+      const count = countRuns(grid);
+      if (count > MANY && !flags.yes && !flags.dryRun) {
+        if (!(await askToGoOn(`The grid has ${count} runs. Go on?`))) return;
+      }
+      const { planOf, describePlan } = await import('./sweep-plan.js');
+      const plan = planOf(grid, flags);
+      if (flags.dryRun) {
+        const { json, text } = describePlan(plan);
+        process.stdout.write(flags.json ? `${JSON.stringify(json)}\n` : `${text}\n`);
+        return;
+      }
+      const { sweepRun } = await import('./sweep-run.js');
+      await sweepRun(plan, flags);
+    });
+}
+
+/** The options that `sweep` and `reproduce` share. */
+export function sweepOptions(command: Command): Command {
+  return queueOptions(command)
+    .option('--out <folder>', 'folder in which that of the sweep is made')
+    .addOption(
+      new Option('--cores <n>', 'cores that the runs keep busy together')
+        .argParser(wholeNumber(1))
+        .default(availableParallelism(), 'those of the machine'),
+    )
+    .option('--quiet', 'show no progress', false)
+    .option('--json', 'print what became of every run as JSON', false);
+}
+
+/** More runs than this are worth a question. */
+const MANY = 1000;

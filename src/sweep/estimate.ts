@@ -1,0 +1,118 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { InputError } from '../errors.js';
+import { readMetrics, resolvedYaml } from '../run/index.js';
+import type { PlannedRun } from './plan.js';
+import { runJob } from './run-job.js';
+
+export interface EstimateOptions {
+  /** Cores that the runs keep busy together. */
+  readonly cores: number;
+  readonly signal?: AbortSignal;
+  /** Called before each trial with the run that is tried. */
+  readonly onTrial?: (run: PlannedRun) => void;
+  /** What runs a job. Default `runJob`. */
+  readonly run?: typeof runJob;
+}
+
+export interface Estimate {
+  /** Seconds until all are trained; evaluations are not in it. Undefined if a trial made no update in its time. */
+  readonly seconds: number | undefined;
+  /** Runs that were tried for some seconds. */
+  readonly trials: number;
+}
+
+/**
+ * How long the trainings will take: one run of each kind is trained for some seconds in a temporary folder. Runs are of
+ * one kind if they have the same model and batches, and a strategy that costs the same.
+ */
+export async function estimate(runs: readonly PlannedRun[], options: EstimateOptions): Promise<Estimate> {
+  const kinds = new Map<string, PlannedRun[]>();
+  for (const run of runs) {
+    const kind = kindOf(run);
+    kinds.set(kind, [...(kinds.get(kind) ?? []), run]);
+  }
+  let coreSeconds: number | undefined = 0;
+  let longest = 0;
+  for (const members of kinds.values()) {
+    if (options.signal?.aborted) break;
+    options.onTrial?.(members[0]);
+    const speed = await tryOut(members[0], options);
+    for (const { job, config } of members) {
+      const { episodes, steps } = config.training;
+      if (speed === undefined || coreSeconds === undefined) {
+        coreSeconds = undefined;
+        continue;
+      }
+      const seconds = speed.start + episodes * (steps * speed.update + speed.validation);
+      coreSeconds += seconds * Math.min(job.cores, options.cores);
+      longest = Math.max(longest, seconds);
+    }
+  }
+  const seconds = coreSeconds === undefined ? undefined : Math.max(longest, coreSeconds / options.cores);
+  return { seconds, trials: kinds.size };
+}
+
+/** Seconds that parts of a run take. */
+interface Speed {
+  /** From the start of the process to that of the training. */
+  readonly start: number;
+  readonly update: number;
+  readonly validation: number;
+}
+
+async function tryOut(
+  { job, config }: PlannedRun,
+  { signal: outer, run = runJob }: EstimateOptions,
+): Promise<Speed | undefined> {
+  const folder = mkdtempSync(join(tmpdir(), 'tcts-trial-'));
+  const enough = new AbortController();
+  const limit = setTimeout(() => enough.abort(), 1000 * MOST_SECONDS);
+  const signal = outer === undefined ? enough.signal : AbortSignal.any([enough.signal, outer]);
+  try {
+    const trial = { ...config, logging: { everySteps: 1, tensorboard: false, progressSeconds: 10 } };
+    const began = performance.now();
+    let soon: NodeJS.Timeout | undefined;
+    const onProgress = () => {
+      soon ??= setTimeout(() => enough.abort(), 1000 * TRIAL_SECONDS);
+    };
+    const tried = { ...job, folder: join(folder, 'run'), config: resolvedYaml(trial), after: [] };
+    const outcome = await run(tried, { onProgress, signal });
+    clearTimeout(soon);
+    // Whatever is wrong with it is wrong with the runs to come.
+    if (outcome.state === 'failed') throw new InputError(`a trial of ${job.name} failed: ${outcome.reason}`);
+    return speedOf(join(tried.folder, 'timings.jsonl'), (performance.now() - began) / 1000);
+  } finally {
+    clearTimeout(limit);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** The first line of the log comes after the validation of the untrained model and one update. */
+function speedOf(timings: string, total: number): Speed | undefined {
+  const times = (existsSync(timings) ? readMetrics(timings) : []) as { step: number; seconds: number }[];
+  const gaps = times
+    .slice(1)
+    .flatMap(({ step, seconds }, i) => (step > times[i].step ? [seconds - times[i].seconds] : []));
+  if (gaps.length === 0) return undefined;
+  const update = gaps.sort((a, b) => a - b)[gaps.length >> 1];
+  return {
+    start: Math.max(0, total - times.at(-1)!.seconds),
+    update,
+    validation: Math.max(0, times[0].seconds - update),
+  };
+}
+
+function kindOf({ config }: PlannedRun): string {
+  const { model, batch } = config.problem as { model?: unknown; batch?: unknown };
+  const strategy = PLAIN.has(config.strategy.name) ? '' : config.strategy.name;
+  return JSON.stringify([model, batch, strategy, config.threads, config.workers]);
+}
+
+/** Strategies that cost nothing besides the update. */
+const PLAIN = new Set(['fixed', 'mtl', 'curriculum', 'annealing', 'window', 'self-paced']);
+
+/** How long a trial goes on after its first update, and how long it may take altogether. */
+const TRIAL_SECONDS = 3;
+const MOST_SECONDS = 90;

@@ -1,0 +1,127 @@
+import { basename, dirname, extname, resolve } from 'node:path';
+import { z } from 'zod';
+import { keySchema } from '../run/config/key-schema.js';
+import { readSources, type Source } from '../run/config/sources.js';
+import { validateSource } from '../run/index.js';
+
+const settings = z.record(z.string(), z.unknown());
+
+const axes = z.record(z.string(), z.union([z.array(z.unknown()).min(1), z.record(z.string(), z.unknown())]));
+
+const seeds = z
+  .union([z.int().min(1), z.array(z.int().min(0)).min(1)])
+  .describe('Seeds that everything is run with: a list, or a number n for 1, 2, …, n.');
+
+const after = z
+  .array(z.string().regex(/^(evaluate|export|forecast)( |$)/))
+  .describe('Verbs of the tool that follow a training, with their flags, such as "evaluate --k 1,3".');
+
+export const groupSchema = z.strictObject({
+  name: z
+    .string()
+    .regex(/^\w[\w.=+-]*$/)
+    .describe('Name of the group; the names of its runs begin with it.'),
+  set: settings
+    .default({})
+    .describe('Keys of the training configuration, with dots, and their values in all runs of the group.'),
+  grid: axes
+    .default({})
+    .describe(
+      'Keys and the values that they take in turn, every combination of them: a list, or a map of labels to values.',
+    ),
+  seeds: seeds.optional(),
+  after: after.optional(),
+  select: z
+    .strictObject({
+      over: axes.describe('Keys and the values to choose among, for each combination of the grid.'),
+      seeds: z
+        .array(z.int().min(0))
+        .min(1)
+        .optional()
+        .describe("Seeds to choose with. When left out: the group's first."),
+    })
+    .optional()
+    .describe('Settings chosen by the validation performance, with which the group is then run with all its seeds.'),
+  atBestWait: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Key that is given the k* of a run's main task; the group is run when waitKStar has been found."),
+  warmStart: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Group whose run with the same main task and seed gives the start parameters; it is run first.'),
+});
+
+/** A sweep, as a file describes it. */
+export const gridSchema = z.strictObject({
+  name: z
+    .string()
+    .regex(/^\w[\w.=,+-]*$/)
+    .optional()
+    .describe('Name of the folder in which the run folders are made. When left out, the name of the file.'),
+  out: z.string().min(1).default('runs').describe('Folder in which that folder is made.'),
+  base: z
+    .string()
+    .min(1)
+    .describe('Path, relative to this file, of the training configuration that all is laid over.')
+    .meta({ examples: ['../toy.yaml'] }),
+  set: settings.default({}).describe('Keys of the training configuration, with dots, and their values in all runs.'),
+  seeds: seeds.default(1),
+  after: after
+    .optional()
+    .describe(`${after.description} When left out: evaluate, where there is something to evaluate.`),
+  groups: z
+    .array(groupSchema)
+    .min(1)
+    .describe('Grids of runs.')
+    .meta({ examples: [[{ name: 'wait', set: { 'strategy.name': 'fixed' }, grid: { 'problem.main': [1, 3] } }]] }),
+  waitKStar: z
+    .strictObject({
+      among: z
+        .string()
+        .describe('Name of the group of runs to choose among, each trained on a wait of its own.')
+        .meta({ examples: ['wait'] }),
+      for: z
+        .array(z.int().min(1))
+        .min(1)
+        .describe('Main tasks k.')
+        .meta({ examples: [[1, 3]] }),
+      split: z.string().min(1).default('valid').describe('Split whose BLEU decides.'),
+      beam: z.int().min(1).default(5).describe('Beam, of the choice and of the test.'),
+    })
+    .optional()
+    .describe(
+      "The paper's wait-k*: for each k, of the models trained on one wait, the one that is best on wait-k in validation.",
+    ),
+});
+
+export type GridConfig = z.output<typeof gridSchema>;
+export type GroupConfig = GridConfig['groups'][number];
+
+export interface Grid {
+  readonly file: string;
+  readonly config: GridConfig;
+  /** Where each key was said. */
+  readonly places: Source['places'];
+  readonly name: string;
+  /** Path of the training configuration. */
+  readonly base: string;
+}
+
+/** Reads and checks a grid; what it says of the training configuration is checked when the sweep is planned. */
+export function loadGrid(file: string): Grid {
+  const keys = keySchema(gridSchema);
+  const source = readSources(file, [], keys, { dottedKeys: true });
+  const config = validateSource(gridSchema, keys, source);
+  // The file that names the base may be one that the grid extends.
+  const sayer = source.places.get('base')?.file ?? file;
+  return {
+    file,
+    config,
+    places: source.places,
+    name: config.name ?? basename(file, extname(file)),
+    base: resolve(dirname(sayer), config.base),
+  };
+}

@@ -1,0 +1,18 @@
+export { type Estimate, type EstimateOptions, estimate } from './estimate.js';
+export { type Grid, type GridConfig, gridSchema, loadGrid } from './grid.js';
+export * from './job.js';
+export { type LocalExecutorOptions, localExecutor } from './local-executor.js';
+export {
+  countRuns,
+  type Plan,
+  type PlannedGroup,
+  type PlannedRun,
+  type PlannedSetting,
+  type PlanOptions,
+  plannedRuns,
+  planSweep,
+  type TrainingConfig,
+} from './plan.js';
+export { type ChoiceRecord, type RunRecord, readSweep, type SweepRecord } from './record.js';
+export { isDone, type RunJobOptions, runJob } from './run-job.js';
+export { runSweep, type SweepOptions } from './sweep.js';

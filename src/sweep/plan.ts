@@ -1,0 +1,230 @@
+import { join } from 'node:path';
+import type { z } from 'zod';
+import { InputError } from '../errors.js';
+import { keySchema } from '../run/config/key-schema.js';
+import { nearest } from '../run/config/nearest.js';
+import { overlay, readAssignment, readSources, type Source } from '../run/config/sources.js';
+import { resolvedYaml, validateSource } from '../run/index.js';
+import { axisNames, combinations, countCombinations, type Point } from './axes.js';
+import type { Grid, GridConfig, GroupConfig } from './grid.js';
+import type { Job } from './job.js';
+import { settingLayer, settingLayers } from './settings.js';
+
+/** What a sweep has to know of a training configuration. */
+export interface TrainingConfig {
+  readonly threads: number;
+  readonly workers: number;
+  readonly problem: { readonly kind: string; readonly main?: number };
+  readonly strategy: { readonly name: string; readonly task?: string | number | null };
+  readonly training: { readonly episodes: number; readonly steps: number };
+}
+
+export interface PlanOptions {
+  /** Of training configurations. */
+  readonly schema: z.ZodType<TrainingConfig>;
+  /** Assignments laid over the base and what the grid sets for all runs. Default none. */
+  readonly set?: readonly string[];
+  /** Folder in which that of the sweep is made. Default that of the grid. */
+  readonly out?: string;
+  /** Kinds of problems whose runs are evaluated unless the grid says otherwise. Default none. */
+  readonly evaluated?: readonly string[];
+}
+
+/** What a sweep will do. */
+export interface Plan {
+  readonly grid: Grid;
+  /** The folder of the run folders. */
+  readonly folder: string;
+  readonly groups: readonly PlannedGroup[];
+  readonly waitKStar: GridConfig['waitKStar'];
+}
+
+export interface PlannedGroup {
+  readonly name: string;
+  readonly seeds: readonly number[];
+  /** Seeds that settings are chosen with. */
+  readonly selectSeeds: readonly number[];
+  readonly settings: readonly PlannedSetting[];
+  /** Key that is given the k* of the main task. */
+  readonly atBestWait: string | undefined;
+  /** Group of the runs that give the start parameters. */
+  readonly warmStart: string | undefined;
+}
+
+/** A combination of the grid. */
+export interface PlannedSetting {
+  readonly labels: Point['labels'];
+  /** Variants of it, of which validation chooses one; a single one if there is nothing to choose. */
+  readonly variants: readonly PlannedVariant[];
+}
+
+export interface PlannedVariant {
+  /** Of what is chosen. */
+  readonly labels: Point['labels'];
+  /** The run with a seed; `filled` are keys whose values are known only once other runs have ended. */
+  run(seed: number, filled?: Readonly<Record<string, unknown>>): PlannedRun;
+}
+
+export interface PlannedRun {
+  readonly name: string;
+  readonly group: string;
+  readonly labels: Point['labels'];
+  readonly seed: number;
+  readonly config: TrainingConfig;
+  readonly job: Job;
+}
+
+/** Runs of a grid, candidates included, without making a list of them. */
+export function countRuns({ config }: Grid): number {
+  const counts = config.groups.map((group) => {
+    const { seeds, selectSeeds } = seedsOf(config, group);
+    const settings = countCombinations(group.grid);
+    const variants = group.select === undefined ? 1 : countCombinations(group.select.over);
+    const again = seeds.filter((seed) => selectSeeds.includes(seed)).length;
+    return group.select === undefined
+      ? settings * seeds.length
+      : settings * (variants * selectSeeds.length + seeds.length - again);
+  });
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** Works out and checks every run of a grid. */
+export function planSweep(grid: Grid, options: PlanOptions): Plan {
+  const { config, places } = grid;
+  const count = countRuns(grid);
+  if (count > MOST_RUNS) {
+    throw new InputError(`the grid has ${count} runs, expected at most ${MOST_RUNS}`, { file: grid.file });
+  }
+  requireReferences(grid);
+  const keys = keySchema(options.schema);
+  const lay = (under: Source, layers: readonly Source[]) => layers.reduce((a, b) => overlay(a, b, keys), under);
+  const common = lay(readSources(grid.base, [], keys), [
+    ...settingLayers(config.set, 'set', places),
+    ...(options.set ?? []).map(readAssignment),
+  ]);
+  const folder = join(options.out ?? config.out, grid.name);
+
+  const groups = config.groups.map((group, g): PlannedGroup => {
+    const at = `groups.${g}`;
+    const base = lay(common, settingLayers(group.set, `${at}.set`, places));
+    const { seeds, selectSeeds } = seedsOf(config, group);
+    const over = group.select?.over ?? {};
+    const names = axisNames([...Object.keys(group.grid), ...Object.keys(over)]);
+    const points = combinations(group.grid, names, `${at}.grid`, places);
+    const choices = combinations(over, names, `${at}.select.over`, places);
+    const variant = (point: Point, choice: Point): PlannedVariant => {
+      const source = lay(lay(base, point.layers), choice.layers);
+      const labels = { ...point.labels, ...choice.labels };
+      const make = (seed: number, filled: Readonly<Record<string, unknown>>): PlannedRun => {
+        const fills = Object.entries(filled).map(([key, value]) => settingLayer(key, value, at, places));
+        const layers = [...fills, { values: { seed }, places: new Map() }];
+        const resolved = validateSource(options.schema, keys, lay(source, layers));
+        const name = nameOf(group.name, labels, seed);
+        const after = verbsOf(group.after ?? config.after, resolved, options.evaluated);
+        const cores = resolved.threads * resolved.workers;
+        const job: Job = { name, folder: join(folder, name), config: resolvedYaml(resolved), after, cores };
+        return { name, group: group.name, labels, seed, config: resolved, job };
+      };
+      const bySeed = new Map(seeds.concat(selectSeeds).map((seed) => [seed, make(seed, {})]));
+      const first = bySeed.get(seeds[0])!;
+      requireShortName(first, grid);
+      // What is filled in later has some value of its kind for now, so that mistakes show before anything is run.
+      if (group.atBestWait ?? group.warmStart) make(seeds[0], placeholders(group, first.config));
+      const run = (seed: number, filled?: Readonly<Record<string, unknown>>) =>
+        filled === undefined ? bySeed.get(seed)! : make(seed, filled);
+      return { labels: choice.labels, run };
+    };
+    return {
+      name: group.name,
+      seeds,
+      selectSeeds,
+      settings: points.map((point) => ({
+        labels: point.labels,
+        variants: choices.map((choice) => variant(point, choice)),
+      })),
+      atBestWait: group.atBestWait,
+      warmStart: group.warmStart,
+    };
+  });
+  return { grid, folder, groups, waitKStar: config.waitKStar };
+}
+
+/** Runs that are known before anything has been chosen, in the order in which they are begun. */
+export function plannedRuns({ groups }: Plan): { run: PlannedRun; candidate: boolean }[] {
+  return groups.flatMap(({ settings, seeds, selectSeeds }) =>
+    settings.flatMap(({ variants }) => {
+      const candidate = variants.length > 1;
+      const known = candidate ? selectSeeds : seeds;
+      return variants.flatMap((variant) => known.map((seed) => ({ run: variant.run(seed), candidate })));
+    }),
+  );
+}
+
+function nameOf(group: string, labels: Point['labels'], seed: number): string {
+  return [group, ...Object.entries(labels).map((pair) => pair.join('=')), `seed=${seed}`].join(',');
+}
+
+function seedsOf(config: GridConfig, group: GroupConfig) {
+  const given = group.seeds ?? config.seeds;
+  const seeds = typeof given === 'number' ? Array.from({ length: given }, (_, i) => i + 1) : [...new Set(given)];
+  return { seeds, selectSeeds: [...new Set(group.select?.seeds ?? seeds.slice(0, 1))] };
+}
+
+/** The verbs after a training; an evaluation keeps as many cores busy as the training did. */
+function verbsOf(given: readonly string[] | undefined, config: TrainingConfig, evaluated: readonly string[] = []) {
+  const verbs = given ?? (evaluated.includes(config.problem.kind) ? ['evaluate'] : []);
+  return verbs.map((text) => {
+    const words = text.trim().split(/\s+/);
+    const threads = ['--threads', String(config.threads * config.workers)];
+    return words[0] === 'evaluate' && !words.includes('--threads') ? [...words, ...threads] : words;
+  });
+}
+
+function placeholders(group: GroupConfig, { problem }: TrainingConfig): Record<string, unknown> {
+  return {
+    ...(group.atBestWait && { [group.atBestWait]: problem.main ?? 1 }),
+    ...(group.warmStart && { [WARM_START]: 'a run' }),
+  };
+}
+
+function requireShortName({ name }: PlannedRun, { file }: Grid): void {
+  if (name.length <= LONGEST_NAME) return;
+  throw new InputError(`the name ${name} has more than ${LONGEST_NAME} characters: give the values short labels`, {
+    file,
+  });
+}
+
+/** Groups have names of their own and refer only to what comes before; no key is on two axes. */
+function requireReferences({ config, places }: Grid): void {
+  const refuse = (sentence: string, at: string): never => {
+    throw new InputError(sentence, { ...places.get(at), key: at });
+  };
+  const names = config.groups.map(({ name }) => name);
+  const indexOf = (name: string, at: string): number => {
+    if (names.includes(name)) return names.indexOf(name);
+    const near = nearest(name, names);
+    const hint = near === undefined ? `expected one of ${names.join(', ')}` : `did you mean ${near}?`;
+    return refuse(`there is no group ${name}; ${hint}`, at);
+  };
+  const among = config.waitKStar && indexOf(config.waitKStar.among, 'waitKStar.among');
+  for (const [g, { name, grid, select, warmStart, atBestWait }] of config.groups.entries()) {
+    const at = `groups.${g}`;
+    if (names.indexOf(name) !== g) refuse(`two groups are called ${name}`, `${at}.name`);
+    const twice = Object.keys(select?.over ?? {}).find((key) => key in grid);
+    if (twice !== undefined) refuse('the key is in the grid already', `${at}.select.over.${twice}`);
+    if (warmStart !== undefined && indexOf(warmStart, `${at}.warmStart`) >= g) {
+      refuse(`expected a group that comes before this one, found ${warmStart}`, `${at}.warmStart`);
+    }
+    if (atBestWait !== undefined && (among === undefined || among >= g)) {
+      refuse('expected waitKStar in this file, among a group that comes before this one', `${at}.atBestWait`);
+    }
+  }
+}
+
+/** Key of the training configuration that names the run to start from. */
+export const WARM_START = 'problem.warmStart';
+
+/** File systems allow 255 bytes. */
+const LONGEST_NAME = 200;
+
+const MOST_RUNS = 100_000;

@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'bullmq';
+import type { Job, Outcome } from '../job.js';
+import { runJob } from '../run-job.js';
+import type { StopOptions } from '../tool-process.js';
+import { redacted } from './address.js';
+import { beginAttempt } from './attempts.js';
+import { CoreBudget } from './budget.js';
+import { connectionTo, noteOutages, type Outages } from './connection.js';
+import { HeldJob } from './held-job.js';
+import { jobOf, type Message, PREFIX, QUEUE_NAME, requireSameVersion, STOPPED } from './message.js';
+import { requireSame, type SharedFolder, sharedFolder } from './shared-folder.js';
+
+export interface WorkerOptions {
+  /** The folder that this machine shares with the sweep. */
+  readonly runs: string;
+  /** Name of the queue. Default `runs`. */
+  readonly name?: string;
+  /** Cores that jobs keep busy together; one that asks for more runs alone. Default those of the machine. */
+  readonly cores?: number;
+  /** Jobs at a time. Default as many as the cores allow. */
+  readonly concurrency?: number;
+  /**
+   * Seconds without a sign of life after which a job is given to another worker: in a third of it, a process must be
+   * able to end its step and save itself. Default 30.
+   */
+  readonly leaseSeconds?: number;
+  /** Fires when the worker shall let its jobs save themselves, give them back and end. */
+  readonly signal: AbortSignal;
+  /** Told what happens, a line each time. Default nobody. */
+  readonly note?: (line: string) => void;
+  /** What runs a job. Default `runJob`. */
+  readonly run?: typeof runJob;
+}
+
+/**
+ * Takes jobs from a queue in Redis and runs them, until `signal` fires. A worker that is itself at fault (its version
+ * is another one, its folder is not the shared one or cannot be written to) gives its jobs back and throws.
+ */
+export async function serveQueue(url: string, options: WorkerOptions): Promise<void> {
+  const { name = QUEUE_NAME, leaseSeconds = 30, note = () => {} } = options;
+  const shared = sharedFolder(options.runs);
+  const connection = await connectionTo(url);
+  note(`listening to ${redacted(url)}, run folders in ${options.runs}`);
+  const worker = new Worker<Message>(name, null, {
+    connection,
+    prefix: PREFIX,
+    autorun: false,
+    lockDuration: 1000 * leaseSeconds,
+    stalledInterval: 500 * leaseSeconds,
+    // How often is too often is decided below, with a reason that can be understood.
+    maxStalledCount: 2 * MOST_LOSSES,
+    drainDelay: POLL_SECONDS,
+  });
+  const outages = noteOutages(worker, url, note);
+  try {
+    await new QueueWorker(worker, { ...options, shared, leaseSeconds, note, outages }).serve();
+  } finally {
+    // By force: in good order, it would wait for a Redis that is away.
+    await worker.close(true);
+  }
+}
+
+interface Settings extends WorkerOptions {
+  readonly shared: SharedFolder;
+  readonly leaseSeconds: number;
+  readonly note: (line: string) => void;
+  readonly outages: Outages;
+}
+
+class QueueWorker {
+  private readonly worker: Worker<Message>;
+  private readonly settings: Settings;
+  private readonly budget: CoreBudget;
+  private readonly attended = new Map<string, Promise<void>>();
+  private readonly fault = new AbortController();
+  /** Fires when nothing more is to be begun. */
+  private readonly ending: AbortSignal;
+
+  constructor(worker: Worker<Message>, settings: Settings) {
+    const { cores = availableParallelism(), concurrency = cores, signal } = settings;
+    this.worker = worker;
+    this.settings = settings;
+    this.budget = new CoreBudget(cores, concurrency);
+    this.ending = AbortSignal.any([signal, this.fault.signal]);
+  }
+
+  async serve(): Promise<void> {
+    await this.worker.startStalledCheckTimer();
+    // Whoever waits for a job sees soon that it is time to end, unless Redis is away.
+    const patience = once(this.ending, 'abort').then(() => sleep(2000 * POLL_SECONDS));
+    await Promise.race([this.takeJobs(), patience]);
+    await Promise.all(this.attended.values());
+    this.fault.signal.throwIfAborted();
+  }
+
+  private async takeJobs(): Promise<void> {
+    while (!this.ending.aborted) {
+      const job = this.budget.fits(1) ? await this.next() : await this.budget.change();
+      if (job) await this.begin(job);
+    }
+  }
+
+  private async next(): Promise<HeldJob | undefined> {
+    try {
+      const job = await this.worker.getNextJob(randomUUID());
+      this.settings.outages.answered();
+      return job && new HeldJob(this.worker, job, 1000 * this.settings.leaseSeconds);
+    } catch (error) {
+      this.worker.emit('error', error as Error);
+      await sleep(1000 * POLL_SECONDS);
+      return undefined;
+    }
+  }
+
+  /** Runs a job beside those that are running, or gives it back if the cores do not suffice now. */
+  private async begin(held: HeldJob): Promise<void> {
+    if (this.ending.aborted) return held.giveBack();
+    const cores = held.message?.cores ?? 1;
+    if (!this.budget.fits(cores)) {
+      const change = this.budget.change();
+      await held.giveBack();
+      return change;
+    }
+    const giveCoresBack = this.budget.lend(cores);
+    // A job that was lost and has come back to us: what ran first must end first.
+    const earlier = this.attended.get(held.id);
+    const attending = Promise.resolve(earlier)
+      .then(() => this.attend(held))
+      .finally(() => {
+        giveCoresBack();
+        if (this.attended.get(held.id) === attending) this.attended.delete(held.id);
+      });
+    this.attended.set(held.id, attending);
+  }
+
+  private async attend(held: HeldJob): Promise<void> {
+    try {
+      const outcome = await this.attempt(held);
+      this.note(held, wordsFor(outcome, held));
+      if (outcome.state === 'done') await held.complete();
+      else if (outcome.state === 'failed') await held.fail(outcome.reason);
+      else if (held.stop.aborted) await held.fail(STOPPED);
+      else await held.giveBack();
+    } catch (error) {
+      this.fault.abort(error);
+      await held.giveBack();
+    }
+  }
+
+  /** Throws if the fault is this worker's. */
+  private async attempt(held: HeldJob): Promise<Outcome> {
+    const { shared, leaseSeconds } = this.settings;
+    requireSameVersion(held.data);
+    const { message, token } = held;
+    if (message === undefined) return { state: 'failed', reason: 'what was found in the queue is not a job of tcts' };
+    requireSame(shared, message.shared);
+    if (message.stop) return { state: 'failed', reason: STOPPED };
+    if (held.losses > MOST_LOSSES) return { state: 'failed', reason: `${MOST_LOSSES} workers were lost while at it` };
+
+    const job = jobOf(message, shared.path);
+    const { lost, expired } = held.lease;
+    const signal = AbortSignal.any([this.ending, held.stop, lost]);
+    const attempt = await beginAttempt(shared, held.id, { token, leaseSeconds, folder: job.folder, signal });
+    if (attempt === undefined) return { state: 'stopped' };
+    this.note(held, 'begun');
+    const outcome = await this.run(job, held, { signal, kill: expired });
+    attempt.end(expired.aborted ? undefined : outcome);
+    return outcome;
+  }
+
+  private async run(job: Job, held: HeldJob, stop: StopOptions): Promise<Outcome> {
+    const { run = runJob } = this.settings;
+    try {
+      return await run(job, { ...stop, onProgress: (progress) => held.show(progress) });
+    } catch (error) {
+      return { state: 'failed', reason: `internal error: ${(error as Error).message}` };
+    }
+  }
+
+  private note({ id, message }: HeldJob, what: string): void {
+    this.settings.note(`${message?.folder ?? id}: ${what}`);
+  }
+}
+
+function wordsFor(outcome: Outcome, { lease, stop }: HeldJob): string {
+  if (outcome.state === 'done') return 'done';
+  if (outcome.state === 'failed') return `failed: ${outcome.reason}`;
+  if (stop.aborted) return STOPPED;
+  return lease.lost.aborted ? 'saved and given up, as Redis has lost the job or does not answer' : 'given back';
+}
+
+/** Losses of workers after which a job counts as the cause. */
+const MOST_LOSSES = 50;
+
+/** Seconds for which an idle worker waits for a job before it looks whether it shall end. */
+const POLL_SECONDS = 1;

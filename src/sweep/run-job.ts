@@ -1,0 +1,104 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { InputError } from '../errors.js';
+import { fileError, readText, writeFileAtomic } from '../files.js';
+import { parseSource } from '../run/config/sources.js';
+import { requireSameConfig } from '../run/folder.js';
+import { isRun, openRun } from '../run/index.js';
+import type { Job, JobProgress, Outcome } from './job.js';
+import { MetricsTail } from './metrics-tail.js';
+import { runTool, type StopOptions } from './tool-process.js';
+
+export interface RunJobOptions extends StopOptions {
+  /** Called whenever the run has logged something, about twice a second at most. */
+  readonly onProgress?: (progress: JobProgress) => void;
+}
+
+/**
+ * Does what is left of a job: trains, or resumes what was interrupted, or leaves a finished training alone, and runs
+ * those verbs of `after` that have not been run. A folder that holds a run with another configuration is refused.
+ */
+export async function runJob(job: Job, options: RunJobOptions = {}): Promise<Outcome> {
+  try {
+    const trained = isTrained(job) ? DONE : await train(job, options);
+    if (trained.state !== 'done') return trained;
+    const done = verbsDone(job);
+    for (const [verb, ...flags] of verbsLeft(job)) {
+      const outcome = await runTool([verb, job.folder, ...flags], options);
+      if (outcome.state !== 'done') return outcome;
+      done.push([verb, ...flags]);
+      writeFileAtomic(journalOf(job), `${JSON.stringify({ done }, null, 2)}\n`);
+    }
+    return DONE;
+  } catch (error) {
+    const told = fileError(error, 'write', job.folder);
+    if (told instanceof InputError) return { state: 'failed', reason: told.message };
+    throw error;
+  }
+}
+
+/** Whether there is nothing left to do. A folder that holds a run with another configuration is refused. */
+export function isDone(job: Job): boolean {
+  return isTrained(job) && verbsLeft(job).length === 0;
+}
+
+function isTrained({ folder, config }: Job): boolean {
+  if (!isRun(folder)) return false;
+  const run = openRun(folder);
+  requireSameConfig(run.config, parseSource(config, folder).values, join(folder, 'config.yaml'));
+  // The result is written last, after the state.
+  return run.info.state === 'finished' && existsSync(join(folder, 'result.json'));
+}
+
+async function train(job: Job, options: RunJobOptions): Promise<Outcome> {
+  const { onProgress } = options;
+  const tail = new MetricsTail(join(job.folder, 'metrics.jsonl'), updatesOf(job.config));
+  const report = () => {
+    const progress = tail.advance();
+    if (progress !== undefined) onProgress?.(progress);
+  };
+  const timer = onProgress && setInterval(report, POLL_MILLISECONDS);
+  try {
+    return await runTool([...trainArguments(job), '--quiet'], options);
+  } finally {
+    clearInterval(timer);
+    if (onProgress) report();
+  }
+}
+
+function trainArguments({ folder, config }: Job): string[] {
+  if (isRun(folder)) return ['train', folder, '--resume'];
+  const file = join(folder, 'config.yaml');
+  mkdirSync(folder, { recursive: true });
+  writeFileAtomic(file, config);
+  return ['train', file, '--set', `out=${JSON.stringify(dirname(folder))}`, '--set', `name=${basename(folder)}`];
+}
+
+/** E·S; undefined for a strategy that trains several models in turn. */
+function updatesOf(config: string): number | undefined {
+  const { training, strategy } = parseSource(config, 'config.yaml').values as {
+    training: { episodes: number; steps: number };
+    strategy: { name: string };
+  };
+  return strategy.name === 'best-fixed' ? undefined : training.episodes * training.steps;
+}
+
+function verbsLeft(job: Job): (readonly string[])[] {
+  const done = verbsDone(job);
+  return job.after.filter((verb) => !done.some((other) => isDeepStrictEqual(other, verb)));
+}
+
+function verbsDone(job: Job): string[][] {
+  const path = journalOf(job);
+  return existsSync(path) ? (JSON.parse(readText(path)) as { done: string[][] }).done : [];
+}
+
+/** Where a run folder remembers which verbs have been run. */
+function journalOf({ folder }: Job): string {
+  return join(folder, 'job.json');
+}
+
+const DONE: Outcome = { state: 'done' };
+
+const POLL_MILLISECONDS = 500;

@@ -1,0 +1,177 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileError } from '../files.js';
+import { acquireLock, type Lock } from '../run/index.js';
+import type { Executor, Job, JobProgress, Outcome } from './job.js';
+import { Ledger } from './ledger.js';
+import { type Plan, type PlannedGroup, type PlannedRun, type PlannedSetting, plannedRuns, WARM_START } from './plan.js';
+import type { RunRecord, SweepRecord } from './record.js';
+import { isDone } from './run-job.js';
+import { best, validationPerformance } from './scores.js';
+import { type FinishedRun, meanScore, type Submit, wasStopped } from './submission.js';
+import { type BestWaits, findBestWaits } from './wait-k-star.js';
+
+export interface SweepOptions {
+  /** Where the runs are done. It is closed at the end. */
+  readonly executor: Executor;
+  /** Fires when what is running shall save itself and stop, and nothing more begin. */
+  readonly signal?: AbortSignal;
+  /** Called whenever the state of a run changes, or it has got further. */
+  readonly onChange?: (run: RunRecord, progress?: JobProgress) => void;
+}
+
+/**
+ * Does what is left of a plan and returns what became of every run; a run that fails does not stop the others. Steps
+ * that depend on other runs begin when those have ended. One sweep at a time may work in a folder.
+ */
+export async function runSweep(plan: Plan, { executor, signal, onChange }: SweepOptions): Promise<SweepRecord> {
+  let closed: Promise<void> | undefined;
+  const close = () => {
+    closed ??= executor.close();
+    return closed;
+  };
+  let lock: Lock | undefined;
+  try {
+    lock = lockFolder(plan.folder);
+    signal?.addEventListener('abort', close, { once: true });
+    const ledger = new Ledger(plan, onChange);
+    for (const { run, candidate } of plannedRuns(plan)) ledger.enter(run, candidate);
+    await runGroups(plan, ledger, async (run, { candidate = false, after = run.job.after } = {}) => {
+      ledger.enter(run, candidate);
+      const onProgress = (progress: JobProgress) => ledger.begin(run.name, progress);
+      const outcome = await settle({ ...run.job, after }, executor, signal, onProgress);
+      ledger.end(run.name, outcome);
+      return outcome;
+    });
+    return ledger.close();
+  } finally {
+    signal?.removeEventListener('abort', close);
+    // Nothing may go on in a folder that this sweep no longer holds.
+    await close();
+    lock?.release();
+  }
+}
+
+function lockFolder(folder: string): Lock {
+  try {
+    mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    throw fileError(error, 'write', folder);
+  }
+  return acquireLock(join(folder, 'sweep.lock'));
+}
+
+async function runGroups(plan: Plan, ledger: Ledger, submit: Submit): Promise<void> {
+  const groups = new Map<string, Promise<FinishedRun[]>>();
+  let bestWaits: Promise<BestWaits> = Promise.resolve(new Map());
+  const { waitKStar } = plan;
+  const all = plan.groups.map((group) => {
+    const ready = Promise.all([
+      group.atBestWait === undefined ? new Map() : bestWaits,
+      group.warmStart === undefined ? [] : groups.get(group.warmStart)!,
+    ]);
+    const finished = isFree(group)
+      ? runGroup(group, submit, ledger, () => undefined)
+      : ready.then(([waits, starts]) => runGroup(group, submit, ledger, (run) => fillings(group, run, waits, starts)));
+    groups.set(group.name, finished);
+    if (waitKStar?.among === group.name) {
+      bestWaits = finished.then((runs) => findBestWaits(waitKStar, runs, submit, ledger));
+    }
+    return finished;
+  });
+  await Promise.all([...all, bestWaits]);
+}
+
+/** Already done, run to the end, or refused: a folder may hold something else. */
+async function settle(
+  job: Job,
+  executor: Executor,
+  signal: AbortSignal | undefined,
+  onProgress: (progress: JobProgress) => void,
+): Promise<Outcome> {
+  try {
+    if (isDone(job)) return { state: 'done' };
+    return signal?.aborted ? STOPPED : await executor.submit(job, onProgress);
+  } catch (error) {
+    return { state: 'failed', reason: (error as Error).message };
+  }
+}
+
+/** Keys that are known only now and their values, if there are any; or why they are not known. */
+type Fill = (run: PlannedRun) => Readonly<Record<string, unknown>> | string | undefined;
+
+function fillings(
+  { atBestWait, warmStart }: PlannedGroup,
+  { seed, config }: PlannedRun,
+  waits: BestWaits,
+  starts: readonly FinishedRun[],
+): ReturnType<Fill> {
+  const filled: Record<string, unknown> = {};
+  const { main } = config.problem;
+  if (atBestWait !== undefined) {
+    const wait = main === undefined ? undefined : waits.get(main);
+    if (wait === undefined) return `there is no k* for the main task ${main}`;
+    filled[atBestWait] = wait;
+  }
+  if (warmStart !== undefined) {
+    const start = starts.find(({ run }) => run.seed === seed && run.config.problem.main === main);
+    if (start?.outcome.state !== 'done') return `there is no finished run of ${warmStart} to start from`;
+    filled[WARM_START] = start.run.job.folder;
+  }
+  return filled;
+}
+
+async function runGroup(group: PlannedGroup, submit: Submit, ledger: Ledger, fill: Fill): Promise<FinishedRun[]> {
+  const runs = await Promise.all(group.settings.map((setting) => runSetting(group, setting, submit, ledger, fill)));
+  return runs.flat();
+}
+
+/** A combination of the grid with all seeds, after its variant has been chosen. */
+async function runSetting(
+  group: PlannedGroup,
+  setting: PlannedSetting,
+  submit: Submit,
+  ledger: Ledger,
+  fill: Fill,
+): Promise<FinishedRun[]> {
+  const runWith = async (variant: PlannedSetting['variants'][number], seed: number, candidate: boolean) => {
+    const filled = fill(variant.run(seed));
+    const run = variant.run(seed, typeof filled === 'string' ? undefined : filled);
+    if (typeof filled !== 'string') {
+      // Verbs follow the training of a result, not that of a candidate.
+      return { run, outcome: await submit(run, candidate ? { candidate, after: [] } : {}) };
+    }
+    const outcome: Outcome = ledger.stopped ? STOPPED : { state: 'failed', reason: filled };
+    ledger.enter(run, candidate);
+    ledger.end(run.name, outcome);
+    return { run, outcome };
+  };
+
+  let [chosen] = setting.variants;
+  if (setting.variants.length > 1) {
+    const candidates = await Promise.all(
+      setting.variants.map(async (variant) => {
+        const runs = await Promise.all(group.selectSeeds.map((seed) => runWith(variant, seed, true)));
+        return { variant, labels: variant.labels, runs };
+      }),
+    );
+    if (wasStopped(candidates.flatMap(({ runs }) => runs))) return [];
+    const scored = candidates.map((candidate) => ({
+      ...candidate,
+      score: meanScore(candidate.runs, ({ job }) => validationPerformance(job.folder)),
+    }));
+    const winner = best(scored);
+    ledger.choose({ step: group.name, for: setting.labels, candidates: scored, chosen: winner?.labels ?? null });
+    // Every candidate has been reported as failed already.
+    if (winner === undefined) return [];
+    chosen = winner.variant;
+  }
+  return Promise.all(group.seeds.map((seed) => runWith(chosen, seed, false)));
+}
+
+const STOPPED: Outcome = { state: 'stopped' };
+
+/** Whether a group can begin at once. */
+function isFree({ atBestWait, warmStart }: PlannedGroup): boolean {
+  return atBestWait === undefined && warmStart === undefined;
+}

@@ -1,0 +1,65 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { pathToFileURL } from 'node:url';
+import { builtFile } from '../built-file.js';
+import type { Outcome } from './job.js';
+
+export interface StopOptions {
+  /** Fires when the process shall save itself and stop. */
+  readonly signal?: AbortSignal;
+  /** Fires when it must be gone, saved or not. */
+  readonly kill?: AbortSignal;
+}
+
+/**
+ * Runs the tool with some arguments as a process of its own. When `signal` fires, the process is asked to save itself
+ * and stop; so it is when this process dies. It does not get the Ctrl-C that a terminal sends to all.
+ */
+export async function runTool(args: readonly string[], { signal, kill }: StopOptions = {}): Promise<Outcome> {
+  if (signal?.aborted) return { state: 'stopped' };
+  const tether = pathToFileURL(builtFile('sweep/tether.js')).href;
+  const child = spawn(process.execPath, ['--import', tether, builtFile('cli/main.js'), ...args], {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    detached: true,
+    windowsHide: true,
+  });
+  const stop = () => child.kill('SIGTERM');
+  const end = () => child.kill('SIGKILL');
+  signal?.addEventListener('abort', stop, { once: true });
+  kill?.addEventListener('abort', end, { once: true });
+  let errors = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    errors = (errors + text).slice(-KEPT);
+  });
+  try {
+    const [code, by] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+    if (code === 0) return { state: 'done' };
+    if (kill?.aborted && by === 'SIGKILL') return { state: 'stopped' };
+    if (signal?.aborted && (code === INTERRUPTED || by === 'SIGTERM')) return { state: 'stopped' };
+    return { state: 'failed', reason: reasonOf(args[0], errors, code, by) };
+  } catch (error) {
+    return { state: 'failed', reason: `tcts ${args[0]} cannot be started: ${(error as Error).message}` };
+  } finally {
+    signal?.removeEventListener('abort', stop);
+    kill?.removeEventListener('abort', end);
+  }
+}
+
+/** What the tool said last, or else how it ended. */
+function reasonOf(verb: string, errors: string, code: number | null, signal: NodeJS.Signals | null): string {
+  const said = errors.slice(errors.lastIndexOf(SPEAKER) + SPEAKER.length);
+  if (errors.includes(SPEAKER)) return said.trim().replaceAll('\n', '; ');
+  const end = signal === null ? `with code ${code}` : `by ${signal}`;
+  const lines = errors.trim().split('\n');
+  const told = lines.findLast((line) => /^\w*Error\b/.test(line)) ?? lines.at(-1);
+  return `tcts ${verb} was ended ${end}${told ? `: ${told}` : ''}`;
+}
+
+/** What the tool begins an error message with. */
+const SPEAKER = 'tcts: ';
+
+/** Exit code of a run that a signal has stopped. */
+const INTERRUPTED = 130;
+
+/** Characters of the error output that are kept. */
+const KEPT = 10_000;

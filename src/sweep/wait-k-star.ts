@@ -1,0 +1,73 @@
+import type { GridConfig } from './grid.js';
+import type { Ledger } from './ledger.js';
+import type { TrainingConfig } from './plan.js';
+import { best, waitBleu } from './scores.js';
+import { type FinishedRun, meanScore, type Submit, wasStopped } from './submission.js';
+
+/** k* by k. */
+export type BestWaits = ReadonlyMap<number, number>;
+
+/**
+ * The paper's wait-k* (section 3.4): of models that were each trained on a wait m, the one that translates the
+ * validation set best under wait-k is tested under wait-k. The mean over seeds decides.
+ */
+export async function findBestWaits(
+  { for: waits, split, beam }: NonNullable<GridConfig['waitKStar']>,
+  runs: readonly FinishedRun[],
+  submit: Submit,
+  ledger: Ledger,
+): Promise<BestWaits> {
+  const chosen = new Map<number, number>();
+  if (wasStopped(runs)) return chosen;
+  const trained = runs.filter(({ outcome }) => outcome.state === 'done').map(({ run }) => run);
+  const evaluate = (run: FinishedRun['run'], ks: readonly number[], ...flags: string[]) => {
+    const verb = [
+      'evaluate',
+      '--k',
+      ks.join(','),
+      '--beam',
+      String(beam),
+      ...flags,
+      '--threads',
+      String(run.job.cores),
+    ];
+    return submit(run, { after: [...run.job.after, verb] });
+  };
+
+  const measured: FinishedRun[] = await Promise.all(
+    trained.map(async (run) => ({ run, outcome: await evaluate(run, waits, '--split', split) })),
+  );
+  if (wasStopped(measured)) return chosen;
+  const candidates = byLabels(measured);
+  /** Waits to test each winner with. */
+  const tests = new Map<readonly FinishedRun[], number[]>();
+  for (const k of waits) {
+    const scored = candidates.map((runs) => ({
+      runs,
+      labels: runs[0].run.labels,
+      score: meanScore(runs, ({ job }) => waitBleu(job.folder, split, k, beam)),
+    }));
+    const winner = best(scored);
+    ledger.choose({ step: 'wait-k*', for: { main: String(k) }, candidates: scored, chosen: winner?.labels ?? null });
+    if (winner === undefined) continue;
+    chosen.set(k, waitOf(winner.runs[0].run.config));
+    tests.set(winner.runs, [...(tests.get(winner.runs) ?? []), k]);
+  }
+  await Promise.all([...tests].flatMap(([winners, ks]) => winners.map(({ run }) => evaluate(run, ks))));
+  return chosen;
+}
+
+/** Runs that differ in their seed alone, together. */
+function byLabels(runs: readonly FinishedRun[]): FinishedRun[][] {
+  const groups = new Map<string, FinishedRun[]>();
+  for (const finished of runs) {
+    const key = JSON.stringify(finished.run.labels);
+    groups.set(key, [...(groups.get(key) ?? []), finished]);
+  }
+  return [...groups.values()];
+}
+
+/** The wait that a model was trained on. */
+function waitOf({ strategy, problem }: TrainingConfig): number {
+  return typeof strategy.task === 'number' ? strategy.task : problem.main!;
+}

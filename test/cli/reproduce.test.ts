@@ -1,0 +1,27 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { temporaryFolder } from '../run/temporary.js';
+import { tcts } from './train-process.js';
+
+it.each([
+  [
+    'an experiment that is not in the paper',
+    ['weather'],
+    /there is no experiment "weather", expected stock or translation/,
+  ],
+  [
+    'the small scale without data',
+    ['stock', '--scale', 'small'],
+    /--data: missing, expected the path of qlib's folder/,
+  ],
+  ['data that are not there', ['stock', '--scale', 'full', '--data', 'none'], /--data: there is no none/],
+  ['data for the smoke test', ['translation', '--data', 'x'], /--data: the smoke test has data of its own/],
+  ['a beginning without a yes', ['stock'], /stock-smoke: 16 runs in runs\/stock-smoke[\s\S]*nobody to ask: say --yes/],
+])('%s is refused', async (_, args, message) => {
+  const folder = temporaryFolder();
+  const { code, stderr } = await tcts(folder, 'reproduce', ...args);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(message);
+  expect(existsSync(join(folder, 'runs'))).toBe(false);
+});

@@ -1,0 +1,85 @@
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { SweepRecord } from '../../src/sweep/index.js';
+import { temporaryFolder } from '../run/temporary.js';
+import { startTcts, tcts } from './train-process.js';
+
+const BASE = `problem: {kind: known-answer}
+strategy: {name: fixed}
+training: {episodes: 3, steps: 2}
+threads: 1
+logging: {tensorboard: false}
+`;
+
+function folderWith(grid: string): string {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, 'base.yaml'), BASE);
+  writeFileSync(join(folder, 'grid.yaml'), grid);
+  return folder;
+}
+
+const recordOf = (stdout: string) => JSON.parse(stdout) as SweepRecord & { folder: string };
+
+describe('tcts sweep', () => {
+  it('prints its plan and does nothing with --dry-run', async () => {
+    const folder = folderWith('base: base.yaml\nseeds: 2\ngroups: [{name: a, grid: {strategy.name: [fixed, mtl]}}]\n');
+    const { code, stdout } = await tcts(folder, 'sweep', 'grid.yaml', '--dry-run');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^a,strategy=fixed,seed=1 +to do +1 +6/m);
+    expect(stdout.match(/^a,/gm)).toHaveLength(4);
+    expect(readdirSync(folder).sort()).toEqual(['base.yaml', 'grid.yaml']);
+  });
+
+  it('does all runs but the one that fails, names the reason, exits with 1, and does only what is left next time', async () => {
+    const around = (task: string) => `base: base.yaml
+groups:
+  - name: a
+    grid:
+      strategy:
+        good: {name: mtl}
+        bad: {name: window, around: ${task}}
+`;
+    const folder = folderWith(around('no-such-task'));
+    const first = await tcts(folder, 'sweep', 'grid.yaml', '--json', '--cores', '1');
+    expect(first.code).toBe(1);
+    expect(recordOf(first.stdout).runs).toMatchObject([
+      { name: 'a,strategy=good,seed=1', state: 'done' },
+      { name: 'a,strategy=bad,seed=1', state: 'failed', reason: expect.stringMatching(/no-such-task/) },
+    ]);
+    expect(first.stderr).toMatch(/^failed {2}a,strategy=bad,seed=1: .*no-such-task/m);
+    const finished = statSync(join(folder, 'runs/grid/a,strategy=good,seed=1/run.json')).mtimeMs;
+
+    writeFileSync(join(folder, 'grid.yaml'), around('clean'));
+    const second = await tcts(folder, 'sweep', 'grid.yaml');
+    expect(second.stdout).toMatch(/2 runs: 2 done/);
+    expect(second.code).toBe(0);
+    expect(second.stderr).toMatch(/a,strategy=good,seed=1: was done before/);
+    expect(statSync(join(folder, 'runs/grid/a,strategy=good,seed=1/run.json')).mtimeMs).toBe(finished);
+  });
+
+  it('lets its runs save themselves at Ctrl-C, exits with 130, and goes on when it is started again', async () => {
+    const folder = folderWith('base: base.yaml\nset: {training.episodes: 400}\ngroups: [{name: a}]\n');
+    const { child, ended } = startTcts(folder, 'sweep', 'grid.yaml');
+    const run = join(folder, 'runs/grid/a,seed=1');
+    while (!existsSync(join(run, 'metrics.jsonl')) && child.exitCode === null) await sleep(20);
+    child.kill('SIGINT');
+    const { code, stderr } = await ended;
+    expect(code).toBe(130);
+    expect(stderr).toMatch(/SIGINT: the runs save themselves and stop/);
+    expect(stderr).toMatch(/stopped a,seed=1/);
+    const again = await tcts(folder, 'sweep', 'grid.yaml', '--json', '--quiet');
+    expect(recordOf(again.stdout).runs).toMatchObject([{ state: 'done' }]);
+    expect(again.stderr).toBe('');
+  });
+
+  it('does not begin more than a thousand runs unasked', async () => {
+    const steps = Array.from({ length: 101 }, (_, i) => i + 1).join(', ');
+    const folder = folderWith(`base: base.yaml\nseeds: 10\ngroups: [{name: a, grid: {training.steps: [${steps}]}}]\n`);
+    const { code, stderr } = await tcts(folder, 'sweep', 'grid.yaml');
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/The grid has 1010 runs\. Go on\? There is nobody to ask: say --yes/);
+    expect(existsSync(join(folder, 'runs'))).toBe(false);
+  });
+});

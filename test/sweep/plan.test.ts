@@ -1,0 +1,263 @@
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { parse } from 'yaml';
+import { planOf } from '../../src/cli/sweep-plan.js';
+import { jsonSchema, referenceYaml } from '../../src/run/index.js';
+import { axisNames } from '../../src/sweep/axes.js';
+import { groupSchema } from '../../src/sweep/grid.js';
+import { countRuns, gridSchema, loadGrid, plannedRuns } from '../../src/sweep/index.js';
+import { gridFile, planFor } from './grids.js';
+
+const names = (text: string) => plannedRuns(planFor(text)).map(({ run }) => run.name);
+const configs = (text: string) => plannedRuns(planFor(text)).map(({ run }) => parse(run.job.config));
+
+describe('a grid', () => {
+  it('runs every combination with every seed, under names that say which', () => {
+    const text = `base: base.yaml
+seeds: 2
+groups:
+  - name: all
+    grid:
+      strategy.name: [fixed, mtl]
+      training.steps: [2, 4]
+`;
+    expect(names(text)).toEqual([
+      'all,strategy=fixed,steps=2,seed=1',
+      'all,strategy=fixed,steps=2,seed=2',
+      'all,strategy=fixed,steps=4,seed=1',
+      'all,strategy=fixed,steps=4,seed=2',
+      'all,strategy=mtl,steps=2,seed=1',
+      'all,strategy=mtl,steps=2,seed=2',
+      'all,strategy=mtl,steps=4,seed=1',
+      'all,strategy=mtl,steps=4,seed=2',
+    ]);
+    expect(countRuns(planFor(text).grid)).toBe(8);
+    expect(configs(text)[7]).toMatchObject({ seed: 2, strategy: { name: 'mtl' }, training: { episodes: 3, steps: 4 } });
+  });
+
+  it('lays the values of a group over those for all, and those of the axes over both', () => {
+    const [config] = configs(`base: base.yaml
+set: {training.steps: 5, training.episodes: 7, threads: 3}
+groups:
+  - name: a
+    set: {training.steps: 6}
+    grid: {training.episodes: [8]}
+`);
+    expect(config).toMatchObject({ training: { steps: 6, episodes: 8 }, threads: 3 });
+  });
+
+  it('keeps assignments of the command line between what it sets for all and what a group sets', () => {
+    const plan = planFor(
+      `base: base.yaml
+set: {training.steps: 5, training.episodes: 5}
+groups: [{name: a, set: {training.steps: 6}}]
+`,
+      { set: ['training.steps=1', 'training.episodes=1'] },
+    );
+    expect(plannedRuns(plan)[0].run.config.training).toEqual({ steps: 6, episodes: 1 });
+  });
+
+  it('takes several keys at once as one axis of labelled maps', () => {
+    const text = `base: base.yaml
+groups:
+  - name: a
+    grid:
+      strategy:
+        plain: {name: fixed}
+        ours: {name: learned, hidden: [32]}
+`;
+    expect(names(text)).toEqual(['a,strategy=plain,seed=1', 'a,strategy=ours,seed=1']);
+    expect(configs(text)[1].strategy).toMatchObject({ name: 'learned', hidden: [32] });
+  });
+
+  it('reckons the cores of a job as threads times workers', () => {
+    const plan = planFor('base: base.yaml\ngroups: [{name: a, set: {threads: 3, workers: 2}}]\n');
+    expect(plannedRuns(plan)[0].run.job.cores).toBe(6);
+  });
+
+  it('evaluates where there is something to evaluate, on as many cores as the training had', () => {
+    const verbs = (text: string) => plannedRuns(planFor(text, { evaluated: ['translation'] }))[0].run.job.after;
+    expect(verbs('base: base.yaml\ngroups: [{name: a}]\n')).toEqual([]);
+    expect(verbs('base: translation.yaml\ngroups: [{name: a}]\n')).toEqual([['evaluate', '--threads', '1']]);
+    expect(verbs('base: translation.yaml\nafter: ["evaluate --k 1,3"]\ngroups: [{name: a}]\n')).toEqual([
+      ['evaluate', '--k', '1,3', '--threads', '1'],
+    ]);
+    expect(verbs('base: translation.yaml\ngroups: [{name: a, after: []}]\n')).toEqual([]);
+  });
+
+  it('counts the candidates of a choice once, and the chosen one with its other seeds', () => {
+    const text = `base: base.yaml
+seeds: 5
+groups:
+  - name: a
+    grid: {training.steps: [1, 2, 3]}
+    select: {over: {strategy.name: [fixed, mtl]}}
+`;
+    // 3 settings × 2 candidates with the first seed, then 3 settings with the other 4 seeds.
+    expect(countRuns(planFor(text).grid)).toBe(3 * 2 + 3 * 4);
+    expect(plannedRuns(planFor(text)).map(({ candidate }) => candidate)).toEqual(Array(6).fill(true));
+  });
+
+  it('has a name of its own for every combination', () => {
+    const labels = fc.uniqueArray(fc.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 4 });
+    const axes = fc.record({
+      'training.steps': labels,
+      'training.episodes': labels,
+      'saving.everySteps': labels,
+      'logging.everySteps': labels,
+    });
+    fc.assert(
+      fc.property(axes, fc.integer({ min: 1, max: 3 }), (grid, seeds) => {
+        const all = names(JSON.stringify({ base: 'base.yaml', seeds, groups: [{ name: 'g', grid }] }));
+        const product = Object.values(grid).reduce((count, values) => count * values.length, seeds);
+        expect(new Set(all).size).toBe(product);
+        for (const name of all) expect(name).toMatch(/^\w[\w.=,+-]*$/);
+      }),
+      { numRuns: 25 },
+    );
+  });
+});
+
+test('the short name of a key is as many of its last words as tell it from the others', () => {
+  const keys = ['problem.main', 'strategy.name', 'strategy.learningRate', 'problem.learningRate', 'problem.model.name'];
+  expect([...axisNames(keys).values()]).toEqual([
+    'main',
+    'strategy',
+    'strategy.learningRate',
+    'problem.learningRate',
+    'model',
+  ]);
+  expect([...axisNames(['strategy', 'strategy.name']).values()]).toEqual(['strategy', 'strategy.name']);
+});
+
+describe('a mistake in a grid is told with its line and key', () => {
+  const message = (text: string) => () => planFor(text);
+
+  it.each([
+    [
+      'an unknown key of the grid',
+      'base: base.yaml\ngrups: []\n',
+      /grid\.yaml:2: grups: unknown key; did you mean groups/,
+    ],
+    ['no group', 'base: base.yaml\ngroups: []\n', /grid\.yaml:2: groups: expected a list of at least 1 item/],
+    [
+      'an axis without values',
+      'base: base.yaml\ngroups:\n  - name: a\n    grid:\n      strategy.name: []\n',
+      /grid\.yaml:5: groups\.0\.grid\.strategy\.name: expected/,
+    ],
+    [
+      'a key that no training knows',
+      'base: base.yaml\ngroups:\n  - name: a\n    grid:\n      training.stebs: [1]\n',
+      /grid\.yaml:5: training\.stebs: unknown key; did you mean training\.steps/,
+    ],
+    [
+      'a value that no training takes',
+      'base: base.yaml\ngroups:\n  - name: a\n    grid:\n      strategy.name: [fixed, mlt]\n',
+      /grid\.yaml:5: strategy\.name: .*found "mlt"; did you mean "mtl"/,
+    ],
+    [
+      'a mistake inside a labelled map',
+      'base: base.yaml\ngroups:\n  - name: a\n    grid:\n      strategy:\n        x: {name: fixed}\n        y: {name: mtl, radius: 2}\n',
+      /grid\.yaml:7: strategy\.radius: unknown key/,
+    ],
+    [
+      'a seed among the settings',
+      'base: base.yaml\nset:\n  seed: 3\ngroups: [{name: a}]\n',
+      /grid\.yaml:3: set\.seed: .*seeds/,
+    ],
+    [
+      'a map without a label',
+      'base: base.yaml\ngroups: [{name: a, grid: {strategy: [{name: mtl}]}}]\n',
+      /needs a label/,
+    ],
+    [
+      'a value twice',
+      'base: base.yaml\ngroups: [{name: a, grid: {training.steps: [1, 1]}}]\n',
+      /two values are called "1"/,
+    ],
+    [
+      'a group twice',
+      'base: base.yaml\ngroups:\n  - {name: a}\n  - {name: a}\n',
+      /grid\.yaml:4: .*two groups are called a/,
+    ],
+    [
+      'a key on two axes',
+      'base: base.yaml\ngroups: [{name: a, grid: {training.steps: [1]}, select: {over: {training.steps: [2]}}}]\n',
+      /in the grid already/,
+    ],
+    [
+      'a group that is not there',
+      'base: translation.yaml\ngroups: [{name: wait}, {name: b, warmStart: wiat}]\n',
+      /there is no group wiat; did you mean wait/,
+    ],
+    [
+      'a group that starts from a later one',
+      'base: translation.yaml\ngroups: [{name: a, warmStart: b}, {name: b}]\n',
+      /comes before this one, found b/,
+    ],
+    [
+      'k* where none is found',
+      'base: translation.yaml\ngroups: [{name: a, atBestWait: strategy.around}]\n',
+      /expected waitKStar in this file/,
+    ],
+    [
+      'k* for a key that no training knows',
+      'base: translation.yaml\nwaitKStar: {among: w, for: [1]}\ngroups: [{name: w}, {name: a, atBestWait: strategy.arround}]\n',
+      /strategy\.arround: unknown key/,
+    ],
+    [
+      'a verb that does not exist',
+      'base: base.yaml\nafter: [evaluat]\ngroups: [{name: a}]\n',
+      /grid\.yaml:2: after\.0: expected/,
+    ],
+    ['a base that is not there', 'base: bse.yaml\ngroups: [{name: a}]\n', /bse\.yaml cannot be read: does not exist/],
+  ])('%s', (_, text, expected) => {
+    expect(message(text)).toThrow(expected);
+  });
+
+  it('refuses more combinations than anybody means, without making them', () => {
+    const many = `[${Array.from({ length: 1000 }, (_, i) => i + 1).join(',')}]`;
+    const grid = `{training.steps: ${many}, training.episodes: ${many}, logging.everySteps: ${many}}`;
+    const text = `base: base.yaml\ngroups: [{name: a, grid: ${grid}}]\n`;
+    expect(countRuns(loadGrid(gridFile(text)))).toBe(1e9);
+    expect(message(text)).toThrow('1000000000 runs, expected at most 100000');
+  });
+});
+
+describe('the ready grids', () => {
+  const folder = fileURLToPath(new URL('../../configs/sweeps/', import.meta.url));
+  const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'));
+
+  it.each(files)('%s is valid', (name) => {
+    expect(plannedRuns(planOf(loadGrid(folder + name))).length).toBeGreaterThan(0);
+  });
+
+  it.each(['stock-smoke.yaml', 'translation-smoke.yaml'])(
+    '%s has the four strategies of the paper, two main tasks and two seeds, each run on one core',
+    (name) => {
+      const runs = plannedRuns(planOf(loadGrid(folder + name))).map(({ run }) => run);
+      const strategies = new Set(runs.map(({ config }) => config.strategy.name));
+      expect([...strategies].sort()).toEqual(['curriculum', 'fixed', 'learned', 'mtl']);
+      expect(new Set(runs.map(({ config }) => config.problem.main)).size).toBeGreaterThanOrEqual(2);
+      expect(new Set(runs.map(({ seed }) => seed))).toEqual(new Set([1, 2]));
+      expect(new Set(runs.map(({ job }) => job.cores))).toEqual(new Set([1]));
+    },
+  );
+
+  // After a change of the schema: npx vitest run test/sweep/plan.test.ts -u
+  it('come with a reference and a schema for editors that are those of the code', async () => {
+    const group = referenceYaml(groupSchema, 'The keys of a group:').trimEnd();
+    const commented = group
+      .split('\n')
+      .map((line) => (line.startsWith('#') || line === '' ? line || '#' : `# ${line}`));
+    const reference = `${referenceYaml(gridSchema, TITLE)}\n${commented.join('\n')}\n`;
+    await expect(reference).toMatchFileSnapshot(`${folder}reference.yaml`);
+    const schema = `${JSON.stringify(jsonSchema(gridSchema), null, 2)}\n`;
+    await expect(schema).toMatchFileSnapshot(`${folder}schema.json`);
+  });
+});
+
+const TITLE =
+  'Every key of a grid for tcts sweep, with its default. It may begin with "extends: other.yaml". docs/scaling.md has examples.';

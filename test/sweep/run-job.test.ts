@@ -1,0 +1,125 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, test } from 'vitest';
+import { stringify } from 'yaml';
+import { trainConfigSchema } from '../../src/cli/problems.js';
+import { isRunning, openRun } from '../../src/run/index.js';
+import { isDone, type Job, type JobProgress, runJob } from '../../src/sweep/index.js';
+import { MetricsTail } from '../../src/sweep/metrics-tail.js';
+import { temporaryFolder } from '../run/temporary.js';
+
+function jobIn(folder: string, { episodes = 4, ...changed }: Partial<Job> & { episodes?: number } = {}): Job {
+  const config = trainConfigSchema.parse({
+    problem: { kind: 'known-answer' },
+    strategy: { name: 'mtl' },
+    training: { episodes, steps: 5 },
+    threads: 1,
+    logging: { tensorboard: false },
+  });
+  return { name: 'a', folder: join(folder, 'a'), config: stringify(config), after: [], cores: 1, ...changed };
+}
+
+const bits = (job: Job) => readFileSync(join(job.folder, 'metrics.jsonl'), 'utf8');
+
+/** Waits until the run has logged something. */
+async function underWay({ folder }: Job): Promise<void> {
+  const log = join(folder, 'metrics.jsonl');
+  while (!(existsSync(log) && statSync(log).size > 0)) await sleep(20);
+}
+
+describe('a job', () => {
+  it('trains in its folder and tells how far it is', async () => {
+    const job = jobIn(temporaryFolder());
+    const seen: JobProgress[] = [];
+    expect(isDone(job)).toBe(false);
+    expect(await runJob(job, { onProgress: (progress) => seen.push(progress) })).toEqual({ state: 'done' });
+    expect(isDone(job)).toBe(true);
+    expect(openRun(job.folder).info).toMatchObject({ name: 'a', state: 'finished' });
+    expect(seen.at(-1)).toMatchObject({ step: 20, steps: 20 });
+  });
+
+  it('is not trained again when it is done', async () => {
+    const job = jobIn(temporaryFolder());
+    await runJob(job);
+    const { mtimeMs } = statSync(join(job.folder, 'run.json'));
+    expect(await runJob(job)).toEqual({ state: 'done' });
+    expect(statSync(join(job.folder, 'run.json')).mtimeMs).toBe(mtimeMs);
+  });
+
+  it('that is stopped saves itself, and goes on to the end that it would have come to', async () => {
+    const undisturbed = jobIn(temporaryFolder(), { episodes: 300 });
+    const job = jobIn(temporaryFolder(), { episodes: 300 });
+    const stop = new AbortController();
+    const stopped = runJob(job, { signal: stop.signal });
+    await underWay(job);
+    stop.abort();
+    expect(await stopped).toEqual({ state: 'stopped' });
+    expect(openRun(job.folder).info.state).toBe('interrupted');
+    expect(await runJob(job)).toEqual({ state: 'done' });
+    await runJob(undisturbed);
+    expect(bits(job)).toBe(bits(undisturbed));
+  });
+
+  it('stops when the process that started it is killed', async () => {
+    const job = jobIn(temporaryFolder(), { episodes: 100_000 });
+    const module = fileURLToPath(new URL('../../dist/sweep/run-job.js', import.meta.url));
+    const code = `import { runJob } from ${JSON.stringify(module)}; await runJob(${JSON.stringify(job)});`;
+    const parent = spawn(process.execPath, ['--input-type=module', '--eval', code], { stdio: 'ignore' });
+    await underWay(job);
+    expect(isRunning(job.folder)).toBe(true);
+    parent.kill('SIGKILL');
+    await once(parent, 'exit');
+    while (isRunning(job.folder)) await sleep(20);
+    expect(openRun(job.folder).info.state).toBe('interrupted');
+  });
+
+  it('with another configuration than the folder holds is refused', async () => {
+    const folder = temporaryFolder();
+    await runJob(jobIn(folder));
+    const outcome = await runJob(jobIn(folder, { episodes: 5 }));
+    expect(outcome).toMatchObject({ state: 'failed' });
+    expect(outcome).toHaveProperty('reason', expect.stringMatching(/training\.episodes was 4 and is now 5/));
+  });
+
+  it('that fails says why in the words of the tool', async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, 'a'), 'in the way');
+    expect(await runJob(jobIn(join(folder, 'a')))).toMatchObject({
+      state: 'failed',
+      reason: expect.stringMatching(/a part of the path is a file/),
+    });
+    const job = jobIn(folder, { folder: join(folder, 'b'), after: [['evaluate']] });
+    expect(await runJob(job)).toEqual({
+      state: 'failed',
+      reason: expect.stringMatching(/there is nothing to evaluate in a run of known-answer/),
+    });
+  });
+
+  it('runs the verbs that follow once each', async () => {
+    const job = jobIn(temporaryFolder());
+    await runJob(job);
+    // As if an evaluation had been made; a second one would fail.
+    writeFileSync(join(job.folder, 'job.json'), JSON.stringify({ done: [['evaluate', '--k', '1']] }));
+    const again = { ...job, after: [['evaluate', '--k', '1']] };
+    expect(isDone(again)).toBe(true);
+    expect(await runJob(again)).toEqual({ state: 'done' });
+    expect(isDone({ ...job, after: [['evaluate', '--k', '3']] })).toBe(false);
+  });
+});
+
+test('a log is followed while it grows, a half-written line waits, and one that is cut is read anew', () => {
+  const path = join(temporaryFolder(), 'metrics.jsonl');
+  const tail = new MetricsTail(path, 9);
+  expect(tail.advance()).toBeUndefined();
+  writeFileSync(path, '{"step":1,"loss":3}\n{"step":2,"perf');
+  expect(tail.advance()).toEqual({ step: 1, steps: 9 });
+  expect(tail.advance()).toBeUndefined();
+  appendFileSync(path, 'ormance":-5}\n{"step":4,"performance":-7}\n');
+  expect(tail.advance()).toEqual({ step: 4, steps: 9, best: -5 });
+  writeFileSync(path, '{"step":1,"loss":3}\n');
+  expect(tail.advance()).toEqual({ step: 1, steps: 9 });
+});
