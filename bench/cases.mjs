@@ -58,9 +58,37 @@ const transformers = [
   ];
 });
 
+const overhead = (mainLoss, target) => ({
+  name: `translate-overhead-${mainLoss}`,
+  what: `Translation, update with the learned scheduler (${mainLoss}) against plain wait-3`,
+  ours: { module: './ours/translate-overhead.mjs', options: { threads: 2, strategy: 'learned', mainLoss } },
+  peer: { module: './ours/translate-overhead.mjs', options: { threads: 2, strategy: 'fixed' } },
+  target,
+});
+
+/** Multi30k's sentences have 14 tokens, those of the paper's data 25 to 30. */
+const incremental = (length) => ({
+  name: `translate-incremental-${length}`,
+  what: `Translation, wait-9, ${length} tokens: incremental against encoding and decoding again`,
+  ours: { module: './ours/translate-decoding.mjs', options: { threads: 1, again: false, length } },
+  peer: { module: './ours/translate-decoding.mjs', options: { threads: 1, again: true, length } },
+  target: 0.111,
+});
+
 /** @type {Case[]} */
 export const cases = [
   ...transformers,
+  {
+    name: 'translate-train',
+    what: 'Translation 3+3, wait-3, update of 2,044 target tokens',
+    ours: { module: './ours/translate-train.mjs', options: ONE_WORKER },
+    peer: { script: 'translate_train.py', args: ['--adam'] },
+    target: 1,
+  },
+  overhead('exact', 1.15),
+  overhead('cached', 1.04),
+  incremental(14),
+  incremental(28),
   {
     name: 'gru',
     what: 'GRU 2×32, forward + backward',

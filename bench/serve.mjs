@@ -13,26 +13,55 @@
  * - `close()` ends threads.
  *
  * Between steps the side must be idle: the harness waits for it, and refuses a side that keeps a core busy. The
- * protocol is that of peers/protocol.py; nothing else may be written to stdout.
+ * protocol is that of peers/protocol.py; nothing else may be written to stdout. Of several processes that mpirun has
+ * started, the first is asked and answers; it has the others do the same.
  */
 
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
+import { launch } from '../dist/mpi.js';
 
 const [modulePath, options] = process.argv.slice(2);
 const { setup } = await import(pathToFileURL(modulePath).href);
 const side = await setup(JSON.parse(options));
+const job = launch();
+const [RUN, QUIT] = ['SIGUSR2', 'SIGHUP'];
 
-answer('ready');
-for await (const request of createInterface({ input: process.stdin })) {
-  if (request === 'run') answer(await timed());
-  else if (request === 'memory') answer((side.memory?.() ?? peakMemory()).toFixed(1));
-  else if (request === 'facts') answer('{}');
-  else if (request === 'quit') break;
-  else throw new Error(`a side does not know the request "${request}"`);
-}
+if (job === undefined || job.rank === 0) await serve(job === undefined ? [] : siblings());
+else await follow();
 await side.close();
+
+async function serve(others) {
+  const tell = (signal) => {
+    for (const pid of others) process.kill(pid, signal);
+  };
+  answer('ready');
+  for await (const request of createInterface({ input: process.stdin })) {
+    if (request === 'run') {
+      tell(RUN);
+      answer(await timed());
+    } else if (request === 'memory') answer((side.memory?.() ?? peakMemory()).toFixed(1));
+    else if (request === 'facts') answer('{}');
+    else if (request === 'quit') break;
+    else throw new Error(`a side does not know the request "${request}"`);
+  }
+  tell(QUIT);
+}
+
+/** Requests come as signals: a process that waited for them inside MPI would not be idle. */
+function follow() {
+  const awake = setInterval(() => {}, 1 << 30);
+  process.on(RUN, () => side.step());
+  return new Promise((resolve) => process.once(QUIT, resolve)).finally(() => clearInterval(awake));
+}
+
+/** The other processes of the job. */
+function siblings() {
+  const parent = process.ppid;
+  const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ');
+  return children.map(Number).filter((pid) => pid !== process.pid);
+}
 
 async function timed() {
   const start = performance.now();

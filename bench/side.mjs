@@ -15,9 +15,11 @@ import { peerEnvironment } from './environment.mjs';
  */
 export async function startSide(source, python) {
   const label = source.script ?? `${source.module} ${JSON.stringify(source.options ?? {})}`;
+  const ours = [process.execPath, path('./serve.mjs'), path(source.module ?? ''), JSON.stringify(source.options ?? {})];
+  const [command, ...args] = source.processes === undefined ? ours : [...mpirun(source.processes), ...ours];
   const child =
     source.script === undefined
-      ? launch(process.execPath, [path('./serve.mjs'), path(source.module), JSON.stringify(source.options ?? {})])
+      ? launch(command, args)
       : launch(python, [path(`./peers/${source.script}`), ...(source.args ?? [])], peerEnvironment());
   const errors = [];
   child.stderr.on('data', (text) => errors.push(text));
@@ -64,6 +66,10 @@ function launch(command, args, env = process.env) {
   return spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], env });
 }
 
+function mpirun(processes) {
+  return ['mpirun', '--allow-run-as-root', '--oversubscribe', '-n', String(processes)];
+}
+
 /** @param {string} relative */
 function path(relative) {
   return fileURLToPath(new URL(relative, import.meta.url));
@@ -74,14 +80,14 @@ const BETWEEN_LOOKS_MS = 5;
 const PATIENCE_MS = 2000;
 
 /**
- * Waits until no thread of the process wants a core. Thread pools spin for a while after their last task (OpenBLAS
+ * Waits until no thread of the process, or of a process that it has started, wants a core. Thread pools spin for a while after their last task (OpenBLAS
  * about 30 ms); the other side's step must not begin before.
  */
 async function idle(pid, label) {
   const deadline = performance.now() + PATIENCE_MS;
   for (let quiet = 0; quiet < LOOKS; ) {
     await sleep(BETWEEN_LOOKS_MS);
-    quiet = wantsCore(pid) ? 0 : quiet + 1;
+    quiet = [pid, ...childrenOf(pid)].some(wantsCore) ? 0 : quiet + 1;
     if (performance.now() > deadline) throw new Error(`${label} keeps a core busy between its steps`);
   }
 }
@@ -92,6 +98,10 @@ function wantsCore(pid) {
     const stat = readIfPresent(`/proc/${pid}/task/${thread}/stat`);
     return stat.charAt(stat.lastIndexOf(')') + 2) === 'R';
   });
+}
+
+function childrenOf(pid) {
+  return readIfPresent(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean);
 }
 
 /** A thread may end between the listing and the look. */

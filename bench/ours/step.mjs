@@ -1,6 +1,8 @@
 /** What the measured models share: a training step on one fixed batch, with or without the optimiser's update. */
+import { launch } from '../../dist/mpi.js';
 import { Training } from '../../dist/optim/index.js';
 import { Random } from '../../dist/random.js';
+import { Ranks } from '../../dist/ranks.js';
 
 /**
  * @param {{ model: Function, inputs: object, batch: object }} problem
@@ -9,14 +11,24 @@ import { Random } from '../../dist/random.js';
 export async function trainingSide({ model, inputs, batch }, { workers, threads, adam = false }) {
   const random = new Random('bench');
   const config = adam ? { name: 'adam' } : { name: 'sgd' };
-  const training = await Training.create({ model, inputs, random, optimizer: config, workers, threads });
+  const ranks = await openRanks();
+  const training = await Training.create({ model, inputs, random, optimizer: config, workers, threads, ranks });
   return {
     async step() {
       if (adam) return (await training.step(batch, 1e-4)).loss;
       return (await training.gradients(batch)).loss.data[0];
     },
-    close: () => training.close(),
+    async close() {
+      await training.close();
+      ranks?.close();
+    },
   };
+}
+
+/** The processes that mpirun has started; undefined if this one is alone. */
+export async function openRanks() {
+  const job = launch();
+  return job === undefined ? undefined : Ranks.open(job);
 }
 
 /** Random ids below `vocabulary`, as an i64 value. */

@@ -3,33 +3,36 @@ import { Progress } from '../run/progress.js';
 import { searchDefaults } from '../translate/decode/search.js';
 import { evaluateTranslation, type TranslationScores } from '../translate/evaluate.js';
 import { type Evaluate, refuseFlags } from './evaluate.js';
+import { policiesOf } from './search-flags.js';
 import { textTable } from './text-table.js';
 
 /** `tcts evaluate` for a run of a translation. */
 export const evaluateTranslationRun: Evaluate = async (run, flags) => {
   refuseFlags(flags, 'translation', 'against');
-  const { split = 'test', data: corpus, k: waits, threads } = flags;
+  const { split = 'test', data: corpus, models, threads } = flags;
   const { beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd } = flags;
-  const progress = new ProgressOfWaits();
+  const policies = policiesOf(flags);
+  const progress = new ProgressOfPolicies();
   const onProgress = progress.update.bind(progress);
-  const scores = await evaluateTranslation(run, { split, corpus, waits, beam, earlyEnd, threads, onProgress });
+  const options = { split, corpus, policies, models, beam, earlyEnd, threads, onProgress };
+  const scores = await evaluateTranslation(run, options);
   progress.end();
   const json = { run, split, beam, early_end: earlyEnd, results: scores.map(figures) };
   return { json, text: textOf(scores, `${split}, beam ${beam}, early end ${earlyEnd}ed`) };
 };
 
-/** A bar for each wait, one after the other. */
-class ProgressOfWaits {
-  private wait: number | undefined;
+/** A bar for each policy, one after the other. */
+class ProgressOfPolicies {
+  private policy: string | undefined;
   private progress: Progress | undefined;
 
-  update(wait: number, done: number, total: number): void {
-    if (wait !== this.wait) {
+  update(policy: string, done: number, total: number): void {
+    if (policy !== this.policy) {
       this.end();
-      this.wait = wait;
+      this.policy = policy;
       this.progress = new Progress({ total, unit: 'sentence' });
     }
-    this.progress?.update(done, { k: wait });
+    this.progress?.update(done, { policy });
   }
 
   end(): void {
@@ -39,8 +42,9 @@ class ProgressOfWaits {
 }
 
 function figures(scores: TranslationScores): Record<string, unknown> {
-  const { k, sentences, bleu, sacrebleu, signature, chrf, chrfSignature, latency, folder } = scores;
+  const { policy, k, sentences, bleu, sacrebleu, signature, chrf, chrfSignature, latency, folder } = scores;
   return {
+    policy,
     k,
     sentences,
     bleu,
@@ -58,9 +62,20 @@ function figures(scores: TranslationScores): Record<string, unknown> {
 
 function textOf(scores: readonly TranslationScores[], setting: string): string {
   const [{ signature, sentences }] = scores;
-  const head = ['k', 'BLEU', 'sacreBLEU', 'chrF', 'length', 'ended early', ...MEASURES, ...MEASURES, 'sentences/s'];
+  const onlyWaits = scores.every(({ k }) => k !== null);
+  const head = [
+    onlyWaits ? 'k' : 'policy',
+    'BLEU',
+    'sacreBLEU',
+    'chrF',
+    'length',
+    'ended early',
+    ...MEASURES,
+    ...MEASURES,
+    'sentences/s',
+  ];
   const rows = scores.map((one) => [
-    String(one.k),
+    onlyWaits ? String(one.k) : one.policy,
     ...[one.bleu, one.sacrebleu, one.chrf].map((figure) => figure.toFixed(2)),
     one.lengthRatio.toFixed(3),
     String(one.endedEarly),

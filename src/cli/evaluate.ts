@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
+import { addPolicyFlags, POLICY_HELP, type PolicyFlags } from './search-flags.js';
 
 /** Flags of all kinds of runs; a flag that a kind does not know is refused by it. */
-export interface EvaluateFlags {
+export interface EvaluateFlags extends PolicyFlags {
   readonly split?: string;
   readonly data?: string;
   readonly against?: string;
-  readonly k?: readonly number[];
   readonly beam?: number;
   readonly earlyEnd?: 'allow' | 'block';
   readonly threads: number;
@@ -24,20 +24,22 @@ export type Evaluate = (run: string, flags: EvaluateFlags) => Promise<Evaluated>
 /** How a run is evaluated, by its `problem.kind`. Only the one that is needed is loaded. */
 const KINDS: Readonly<Record<string, () => Promise<Evaluate>>> = {
   forecast: async () => (await import('./evaluate-forecast.js')).evaluateForecastRun,
+  monotonic: async () => (await import('./evaluate-translation.js')).evaluateTranslationRun,
   translation: async () => (await import('./evaluate-translation.js')).evaluateTranslationRun,
 };
 
+/** Kinds of problems whose runs can be evaluated. */
+export const EVALUATED = Object.keys(KINDS);
+
 export function registerEvaluate(program: Command): void {
-  program
+  const command = program
     .command('evaluate')
     .description('Score the best model of a run on the test data.')
     .argument('<run>', 'run folder')
     .option('--split <name>', 'part of the data to score on (default: test)')
     .option('--data <path>', "data in place of the run's own")
-    .option('--against <run>', 'forecast: test the difference to another run that has been evaluated')
-    .addOption(
-      new Option('--k <k,…>', 'translation: waits to decode with (default: that of the main task)').argParser(wholes),
-    )
+    .option('--against <run>', 'forecast: test the difference to another run that has been evaluated');
+  addPolicyFlags(command)
     .addOption(new Option('--beam <size>', 'translation: beam at the end of the source').argParser(whole))
     .addOption(
       new Option('--early-end <rule>', 'translation: an end that is proposed before the source has ended').choices([
@@ -53,11 +55,15 @@ export function registerEvaluate(program: Command): void {
 Besides what is printed, everything behind it is written to RUN/evaluation: a forecast's scores of each day, returns by
 quintile, the course of the backtest and all predictions; a translation's outputs and delays.
 
+${POLICY_HELP}
+The flag may be repeated; lists as in wait-k:1,3 or wait-if-diff:initial=2,4,step=1,2 stand for all combinations.
+
 Examples:
   tcts evaluate runs/csi300
   tcts evaluate runs/csi300 --split validation --json
   tcts evaluate runs/csi300-mtl --against runs/csi300
-  tcts evaluate runs/multi30k --k 1,3,5,7,9`,
+  tcts evaluate runs/multi30k --k 1,3,5,7,9
+  tcts evaluate runs/full --policy wait-if-diff:initial=2,4,6,step=1,2 --early-end block`,
     )
     .action(async (run: string, flags: EvaluateFlags) => {
       const { openRun } = await import('../run/index.js');
@@ -81,10 +87,6 @@ export function refuseFlags(flags: EvaluateFlags, kind: string, ...names: (keyof
   if (given === undefined) return;
   const flag = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   throw new InputError(`means nothing for a run of ${kind}`, { key: `--${flag}` });
-}
-
-function wholes(text: string): number[] {
-  return text.split(',').map(whole);
 }
 
 function whole(text: string): number {

@@ -1,15 +1,19 @@
 import { z } from 'zod';
 import { forecastSchema } from '../forecast/config.js';
 import type { Random } from '../random.js';
+import type { Ranks } from '../ranks.js';
 import { commonKeys } from '../run/index.js';
 import { contextual, knownAnswer, type Problem, strategySchema, trainingSchema } from '../schedule/index.js';
 import { translationSchema } from '../translate/config.js';
+import { monotonicSchema } from '../translate/monotonic/config.js';
 
 /** What a problem is made with, besides its own part of the configuration. */
 export interface ProblemContext {
   readonly random: Random;
   readonly threads: number;
   readonly workers: number;
+  /** Processes that share each batch. Default: this one alone. */
+  readonly ranks?: Ranks;
   /** Takes a line that the user ought to see, such as what was found odd in the data. Default: nobody does. */
   readonly note?: (line: string) => void;
 }
@@ -39,6 +43,10 @@ const KINDS = [
   problemKind(translationSchema, async (config, context) => {
     const { TranslationProblem } = await import('../translate/problem.js');
     return TranslationProblem.create(config, context);
+  }),
+  problemKind(monotonicSchema, async (config, context) => {
+    const { MonotonicProblem } = await import('../translate/monotonic/problem.js');
+    return MonotonicProblem.create(config, context);
   }),
   problemKind(forecastSchema, async (config, context) => {
     const { createForecast } = await import('../forecast/create.js');

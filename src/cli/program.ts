@@ -6,9 +6,14 @@ import { registerEvaluate } from './evaluate.js';
 import { registerExport } from './export.js';
 import { registerForecast } from './forecast.js';
 import { registerPrepare } from './prepare.js';
+import { registerReport } from './report.js';
+import { registerReproduce } from './reproduce.js';
 import { registerScore } from './score.js';
+import { registerServe } from './serve.js';
+import { registerSweep } from './sweep.js';
 import { registerTrain } from './train.js';
 import { registerTranslate } from './translate.js';
+import { registerWorker } from './worker.js';
 
 /** The whole command line. Each verb lives in a file of its own and adds itself here. */
 export function program(): Command {
@@ -23,8 +28,13 @@ export function program(): Command {
   registerTranslate(tcts);
   registerEvaluate(tcts);
   registerForecast(tcts);
+  registerSweep(tcts);
+  registerReproduce(tcts);
+  registerWorker(tcts);
+  registerReport(tcts);
   registerScore(tcts);
   registerExport(tcts);
+  registerServe(tcts);
   registerDoctor(tcts);
   return tcts;
 }

@@ -36,14 +36,38 @@ export function searchOf({ beam, earlyEnd, checkpoint, threads }: SearchFlags): 
   return { beam: wholeFrom1('--beam', beam), earlyEnd, checkpoint, threads: wholeFrom1('--threads', threads) };
 }
 
-/** One wait. */
-export function waitOf(text: string): number {
-  return wholeFrom1('--k', text);
+/** Flags that name policies: `--k` is short for wait-k. */
+export interface PolicyFlags {
+  readonly k?: readonly number[];
+  readonly policy?: readonly string[];
+  readonly models?: readonly string[];
 }
 
-/** Waits set apart by commas. */
-export function waitsOf(text: string): number[] {
-  return text.split(',').map((part) => wholeFrom1('--k', part.trim()));
+export function addPolicyFlags(command: Command): Command {
+  const waits = (text: string): number[] => text.split(',').map((part) => wholeFrom1('--k', part.trim()));
+  const more = (text: string, others: readonly string[] = []): string[] => [...others, text];
+  return command
+    .addOption(new Option('--k <k,…>', 'translation: short for --policy wait-k:k,…').argParser(waits))
+    .addOption(
+      new Option('--policy <policy>', 'translation: when to write (default: as in training; see below)').argParser(
+        more,
+      ),
+    )
+    .option('--models <run...>', 'translation: further runs for adaptive to choose among, each of another wait');
+}
+
+/** The help on `--policy`. */
+export const POLICY_HELP = `Policies, with their defaults:
+  wait-k:3                              read k tokens, then write and read in turn; wait-k:full reads all first
+  wait-if-diff:initial=3,step=1         write what a further read has not changed
+  wait-if-worse:initial=3,step=1        the same, unless it has become less likely
+  adaptive:min=1,max=10,from=1,to=0     wait-min … wait-max by confidence, thresholds from … to
+  monotonic                             the decision of a model with monotonic attention`;
+
+/** The policies of both flags; undefined where none is given. */
+export function policiesOf({ k, policy }: PolicyFlags): string[] | undefined {
+  if (k === undefined && policy === undefined) return undefined;
+  return [...(k === undefined ? [] : [`wait-k:${k.join(',')}`]), ...(policy ?? [])];
 }
 
 function wholeFrom1(flag: string, text: string): number {

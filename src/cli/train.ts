@@ -2,6 +2,8 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { InputError } from '../errors.js';
+import type { Ranks } from '../ranks.js';
+import { inMpiJob } from './mpi-job.js';
 
 interface TrainOptions {
   readonly set: readonly string[];
@@ -36,12 +38,13 @@ Examples:
   tcts train configs/demo.yaml
   tcts train configs/demo.yaml --set strategy.name=mtl --set name=demo-mtl --set seed=2
   tcts train configs/csi300.yaml --strategy mtl --main 2 --tasks 5 --model gru
-  tcts train --resume runs/demo-mtl`,
+  tcts train --resume runs/demo-mtl
+  mpirun -n 2 tcts train configs/csi300.yaml --set threads=1`,
     )
-    .action(trainCommand);
+    .action((target: string, options: TrainOptions) => inMpiJob((ranks) => trainCommand(target, options, ranks)));
 }
 
-async function trainCommand(target: string, options: TrainOptions): Promise<void> {
+async function trainCommand(target: string, options: TrainOptions, ranks?: Ranks): Promise<void> {
   // Only here: other verbs need not wait until the runtime is loaded.
   const { loadConfig, runPath } = await import('../run/index.js');
   const { trainConfigSchema } = await import('./problems.js');
@@ -57,12 +60,13 @@ async function trainCommand(target: string, options: TrainOptions): Promise<void
   const config = loadConfig(trainConfigSchema, file, { set: [...options.set, ...shorthands(options)] });
   const folder = isFolder ? target : runPath(config, target);
   const { resume, quiet } = options;
-  const { outcome, result } = await trainingRun(config, { folder, resume, quiet });
+  const { outcome, result } = await trainingRun(config, { folder, resume, quiet, ranks });
 
   if (result === undefined) {
     process.exitCode = INTERRUPTED;
     return;
   }
+  if (ranks !== undefined && ranks.rank > 0) return;
   if (options.json) {
     process.stdout.write(`${JSON.stringify({ folder, ...result })}\n`);
     return;
@@ -89,7 +93,7 @@ function shorthands({ strategy, main, tasks, model }: TrainOptions): string[] {
   return Object.entries(keys).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
 }
 
-function collect(value: string, previous: string[]): string[] {
+export function collect(value: string, previous: string[]): string[] {
   return [...previous, value];
 }
 

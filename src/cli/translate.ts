@@ -4,10 +4,17 @@ import type { StreamOptions } from '../translate/decode/stream.js';
 import type { TextStream } from '../translate/decode/text-stream.js';
 import type { Translator } from '../translate/decode/translator.js';
 import { readInput, splitLines } from './score-input.js';
-import { addSearchFlags, type SearchFlags, searchOf, waitOf } from './search-flags.js';
+import {
+  addPolicyFlags,
+  addSearchFlags,
+  POLICY_HELP,
+  type PolicyFlags,
+  policiesOf,
+  type SearchFlags,
+  searchOf,
+} from './search-flags.js';
 
-interface TranslateFlags extends SearchFlags {
-  readonly k?: string;
+interface TranslateFlags extends SearchFlags, PolicyFlags {
   readonly input?: string;
   readonly trace?: boolean;
 }
@@ -17,9 +24,8 @@ export function registerTranslate(program: Command): void {
   const command = program
     .command('translate')
     .description('Translate text with a trained model while it arrives.')
-    .argument('<run>', 'run folder of a translation model')
-    .option('--k <words>', 'wait-k: read k tokens before the first is written (default: the main task of the run)');
-  addSearchFlags(command)
+    .argument('<run>', 'run folder of a translation model');
+  addSearchFlags(addPolicyFlags(command))
     .addOption(new Option('--input <file>', 'translate the lines of a file in batches (.gz is read too)'))
     .addOption(new Option('--trace', 'print every READ and WRITE as a line of its own').conflicts('input'))
     .addHelpText(
@@ -29,9 +35,12 @@ A line of standard input is a sentence; a word is read as soon as the white spac
 translation is written as soon as the policy allows. An empty line gives an empty line. With a beam, what is left to be
 written after the last word comes at once; --beam 1 writes it token by token.
 
+${POLICY_HELP}
+
 Examples:
   (for word in a man walks ; do printf '%s ' $word; sleep 1; done) | tcts translate runs/multi30k --k 1
-  tcts translate runs/multi30k --k 3 --input test.en > test.de`,
+  tcts translate runs/multi30k --k 3 --input test.en > test.de
+  tcts translate runs/full --policy wait-if-diff:initial=2 --trace < test.en`,
     )
     .action(translateCommand);
 }
@@ -42,14 +51,14 @@ async function translateCommand(run: string, flags: TranslateFlags): Promise<voi
     if (error.code !== 'EPIPE') throw error;
     process.exit();
   });
-  const k = flags.k === undefined ? undefined : waitOf(flags.k);
+  const [policyText, ...others] = policiesOf(flags) ?? [];
+  if (others.length > 0) throw new InputError('expected one policy, found several', { key: '--policy' });
   const { checkpoint, threads, ...search } = searchOf(flags);
   // Only here: other verbs need not wait until the runtime is loaded.
   const { Translator } = await import('../translate/decode/translator.js');
-  const { waitK } = await import('../translate/decode/policy.js');
-  const translator = await Translator.open(run, { beam: search.beam, threads, checkpoint });
+  const translator = await Translator.open(run, { beam: search.beam, threads, checkpoint }, flags.models);
   try {
-    const policy = waitK(k ?? translator.trained.main);
+    const policy = translator.policy(policyText);
     if (flags.input === undefined) {
       await translateArrivals((onEvent) => translator.stream(policy, { ...search, onEvent }), translator, flags.trace);
       return;

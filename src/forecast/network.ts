@@ -1,6 +1,7 @@
 import { InputError } from '../errors.js';
 import { linear, zeros } from '../nn/index.js';
 import { type Arena, Inference, type InputTypes, type Model } from '../optim/index.js';
+import type { Ranks } from '../ranks.js';
 import {
   add,
   f32,
@@ -98,9 +99,15 @@ export function createNetwork(options: NetworkOptions): Network {
  * The forward program with the parameters of an arena. The steps of a recurrence are too small to be divided: with two
  * threads they take three times as long as with one.
  */
-export function openInference(network: Network, arena: Arena, threads: number): Promise<Inference> {
-  const { forward: model, inputs, layout } = network;
-  return Inference.create({ model, inputs, arena, threads: layout === 'time-major' ? 1 : threads });
+export function openInference(network: Network, arena: Arena, threads: number, ranks?: Ranks): Promise<Inference> {
+  const { forward: model, inputs, layout, wholeBatch } = network;
+  return Inference.create({
+    model,
+    inputs,
+    arena,
+    threads: layout === 'time-major' ? 1 : threads,
+    ranks: wholeBatch ? undefined : ranks,
+  });
 }
 
 /** x as an input of the programs, for so many samples. */

@@ -1,6 +1,7 @@
 import { InputError } from '../errors.js';
 import { type Inference, Training } from '../optim/index.js';
 import type { Random } from '../random.js';
+import type { Ranks } from '../ranks.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
@@ -37,6 +38,8 @@ export interface ForecastContext {
   readonly random: Random;
   readonly threads: number;
   readonly workers: number;
+  /** Processes that share each batch. Default: this one alone. */
+  readonly ranks?: Ranks;
   /** Takes lines about what was found odd in the data. Default: nobody does. */
   readonly note?: (line: string) => void;
 }
@@ -77,7 +80,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   static async create(
     config: ForecastConfig & { model: NetworkConfig },
     data: DataSet,
-    { random, threads, workers }: ForecastContext,
+    { random, threads, workers, ranks }: ForecastContext,
   ): Promise<ForecastProblem> {
     const { model, sharing, clipValue } = config;
     const network = createNetwork({ model, sharing, tasks: data.horizons.length, features: data.features });
@@ -89,9 +92,10 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       clip: clipValue === null ? undefined : { value: clipValue },
       workers: network.wholeBatch ? 1 : workers,
       threads: network.wholeBatch ? Math.max(threads, workers) : threads,
+      ranks: network.wholeBatch ? undefined : ranks,
     });
     if (config.warmStart !== undefined) warmStart(training.arena, config.warmStart);
-    const inference = await openInference(network, training.arena, Math.max(threads, workers));
+    const inference = await openInference(network, training.arena, Math.max(threads, workers), ranks);
     return new ForecastProblem(config, data, network, training, inference, random);
   }
 

@@ -1,13 +1,27 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { Replica, type ReplicaSetup, type ShardTask } from './replica.js';
+import { Arena } from './arena.js';
+import { Replica, type ShardTask } from './replica.js';
+import { floatsOver, type WorkerSetup } from './workers.js';
 
-/** Entry of a worker thread: answers each shard it is sent with the shard's outputs, or with the error's message. */
+/**
+ * Entry of a worker thread: answers the shards it is sent with their outputs, or with the error's message. The runtime
+ * does not take shared memory, so parameters and gradients pass through an arena of the worker's own.
+ */
+const { executable, parameters, dtype, accumulate, sharedValues, sharedGrads } = workerData as WorkerSetup;
 const port = parentPort!;
-const replica = await Replica.create(workerData as ReplicaSetup);
+const arena = new Arena(parameters, { slots: accumulate ? 1 : 0, dtype });
+const replica = await Replica.create(executable, arena, 1);
 port.postMessage('ready');
-port.on('message', (task: ShardTask) => {
-  replica.run(task).then(
+port.on('message', (tasks: readonly ShardTask[]) => {
+  run(tasks).then(
     (outputs) => port.postMessage({ outputs }),
     (error: unknown) => port.postMessage({ error: error instanceof Error ? error.message : String(error) }),
   );
 });
+
+async function run(tasks: readonly ShardTask[]) {
+  arena.values.set(floatsOver(sharedValues, dtype) as never);
+  const outputs = await replica.run(tasks);
+  floatsOver(sharedGrads, dtype).set(arena.grads as never);
+  return outputs;
+}

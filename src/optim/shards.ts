@@ -7,6 +7,19 @@ export function batchAxis(type: TensorType, batch: string): number | undefined {
   return axis < 0 ? undefined : axis;
 }
 
+/** Samples of a batch; undefined if none of its inputs counts them. */
+export function samplesOf(
+  feeds: Feeds,
+  types: Readonly<Record<string, TensorType>>,
+  batch: string,
+): number | undefined {
+  for (const [name, type] of Object.entries(types)) {
+    const axis = batchAxis(type, batch);
+    if (axis !== undefined && feeds[name] !== undefined) return feeds[name].shape[axis];
+  }
+  return undefined;
+}
+
 /** Where the samples of each of `count` shards begin and end: as equal as possible, in order, none of them empty. */
 export function shardBounds(samples: number, count: number): [start: number, end: number][] {
   const shards = Math.min(count, samples);

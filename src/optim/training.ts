@@ -1,5 +1,6 @@
 import type { MaskKey } from '../kernels.js';
 import { Random, type RandomState } from '../random.js';
+import type { Ranks } from '../ranks.js';
 import {
   type Executable,
   firstNonFinite,
@@ -7,17 +8,16 @@ import {
   lower,
   type Parameter,
   type Program,
-  Session,
-  type TypedArray,
   type Value,
 } from '../tensor/index.js';
 import { Arena } from './arena.js';
 import { clipByNorm, clipByValue, gradNorm } from './clip.js';
+import { GradientExchange } from './gradient-exchange.js';
 import { type Feeds, type InputTypes, type Model, type Outputs, parameterFeeds, traceModel } from './inference.js';
 import { type Optimizer, type OptimizerConfig, type OptimizerState, optimizer } from './optimizer.js';
-import { floatsOver, gradientName } from './replica.js';
-import { batchAxis, joinOutputs, shard, shardBounds } from './shards.js';
-import { ReplicaWorker } from './workers.js';
+import { addScratch, gradientName, Replica, type ShardTask } from './replica.js';
+import { joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
+import { floatsOver, ReplicaWorker } from './workers.js';
 
 export interface TrainingConfig<I extends InputTypes> {
   /**
@@ -37,6 +37,8 @@ export interface TrainingConfig<I extends InputTypes> {
   readonly workers?: number;
   /** Threads inside one operation, when there is one worker. Default 1. */
   readonly threads?: number;
+  /** Processes that each compute a shard of every batch, each with as many workers. Default: this one alone. */
+  readonly ranks?: Ranks;
   /** Whether steps will be given several batches to accumulate. Default false. */
   readonly accumulate?: boolean;
   /** Default f32. */
@@ -69,15 +71,16 @@ export class Training {
     private readonly optimizer: Optimizer,
     private readonly program: Program,
     private readonly executable: Executable,
-    private readonly session: Session,
+    private readonly replica: Replica,
     private readonly helpers: readonly ReplicaWorker[],
     private readonly sharedValues: Float32Array | Float64Array | undefined,
+    private readonly exchange: GradientExchange | undefined,
     private readonly config: TrainingConfig<InputTypes>,
     private dropout: Random,
   ) {}
 
   static async create<I extends InputTypes>(config: TrainingConfig<I>): Promise<Training> {
-    const { random, workers = 1, threads = 1, accumulate = false, dtype = 'f32' } = config;
+    const { random, workers = 1, threads = 1, accumulate = false, dtype = 'f32', ranks } = config;
     const { program, parameters } = traceModel(config.model, config.inputs, withGradients, dtype);
     const rule = optimizer(config.optimizer);
     // The last slot is scratch: gradients of a shard or batch on their way into the sum.
@@ -87,46 +90,39 @@ export class Training {
       initialize(arena.value(name), shape, random.fork(`parameter ${name}`));
     }
     const executable = lower(program);
-    const session = await Session.create(executable, { threads: workers > 1 ? 1 : threads });
+    const replica = await Replica.create(executable, arena, workers > 1 ? 1 : threads);
     let shared: Float32Array | Float64Array | undefined;
     const helpers: ReplicaWorker[] = [];
     if (workers > 1) {
-      const buffer = new SharedArrayBuffer(arena.values.byteLength);
-      shared = floatsOver(buffer, dtype);
-      const places = arena.names.map((name) => {
-        const view = arena.value(name);
-        const start = (view.byteOffset - arena.values.byteOffset) / view.BYTES_PER_ELEMENT;
-        return { name, start, size: view.length, shape: arena.shape(name) };
-      });
-      const setup = { executable, places, dtype, length: arena.length, sharedValues: buffer };
+      const sharedValues = new SharedArrayBuffer(arena.values.byteLength);
+      shared = floatsOver(sharedValues, dtype);
+      const specs = parameters.map(({ name, shape }) => ({ name, shape }));
+      const setup = { executable, parameters: specs, dtype, accumulate, sharedValues };
       helpers.push(...(await Promise.all(Array.from({ length: workers - 1 }, () => ReplicaWorker.start(setup)))));
     }
+    const exchange = ranks === undefined ? undefined : new GradientExchange(ranks, arena);
     const general = config as unknown as TrainingConfig<InputTypes>;
-    return new Training(arena, rule, program, executable, session, helpers, shared, general, random.fork('dropout'));
+    const dropout = random.fork('dropout');
+    return new Training(arena, rule, program, executable, replica, helpers, shared, exchange, general, dropout);
   }
 
   /** One update of the parameters from one batch, or from several whose gradients are added. */
   async step(batches: Feeds | readonly Feeds[], learningRate: number): Promise<StepResult> {
     const list = (Array.isArray(batches) ? batches : [batches]) as readonly Feeds[];
-    this.sharedValues?.set(this.arena.values as never);
-    let loss = 0;
-    let outputs: Record<string, Value> = {};
-    for (const [i, batch] of list.entries()) {
-      outputs = await this.addGradients(batch, i === 0);
-      loss += outputs.loss.data[0] as number;
-    }
+    const results = await this.sumGradients(list);
+    const loss = results.reduce((sum, outputs) => sum + (outputs.loss.data[0] as number), 0);
     const { clip } = this.config;
     const norm = clip?.norm === undefined ? gradNorm(this.arena) : clipByNorm(this.arena, clip.norm);
     if (clip?.value !== undefined) clipByValue(this.arena, clip.value);
     if (!Number.isFinite(loss) || !Number.isFinite(norm)) throw await this.diverged(list, loss);
     this.optimizer.step(this.arena, learningRate);
-    return { loss, gradNorm: norm, outputs };
+    return { loss, gradNorm: norm, outputs: results.at(-1) ?? {} };
   }
 
   /** The gradients of a batch at the current parameters, left in the arena; nothing is updated. */
   async gradients(batch: Feeds): Promise<Readonly<Record<string, Value>>> {
-    this.sharedValues?.set(this.arena.values as never);
-    return this.addGradients(batch, true);
+    const [outputs] = await this.sumGradients([batch]);
+    return outputs;
   }
 
   /** Updates made so far. */
@@ -150,61 +146,60 @@ export class Training {
 
   async close(): Promise<void> {
     await Promise.all(this.helpers.map((helper) => helper.stop()));
-    await this.session.close();
+    await this.replica.close();
   }
 
-  /** Sets the arena's gradients to those of a batch, or adds them. Shards are added in the order of their samples. */
-  private async addGradients(batch: Feeds, first: boolean): Promise<Record<string, Value>> {
-    const { arena, helpers } = this;
-    const name = this.config.batch ?? 'B';
-    const shards = shardBounds(this.samplesOf(batch), helpers.length + 1);
+  /**
+   * Sets the arena's gradients to those of all batches together and returns the other outputs of each batch. A shard of
+   * every batch belongs to each worker of each rank: those add up what they find, then the sums of the workers of a rank
+   * are added in order, then those of the ranks.
+   */
+  private async sumGradients(batches: readonly Feeds[]): Promise<Record<string, Value>[]> {
+    const { arena, helpers, exchange } = this;
+    const { ranks, accumulate = false } = this.config;
+    if (batches.length > 1 && !accumulate) {
+      throw new Error('accumulating several batches in one step needs the option accumulate: true');
+    }
+    const workers = helpers.length + 1;
+    const plan = batches.map((batch) => this.divide(batch, workers * (ranks?.size ?? 1)));
+    const first = workers * (ranks?.rank ?? 0);
+    this.sharedValues?.set(arena.values as never);
+    const running = helpers.map((helper, i) => runShards(helper, plan, first + 1 + i));
+    const parts = [await runShards(this.replica, plan, first), ...(await Promise.all(running))];
+    for (const [i, { grads }] of helpers.entries()) {
+      if (!plan.some((tasks) => tasks.length > first + 1 + i)) continue;
+      arena.slot(arena.slots - 1).set(grads as never);
+      addScratch(arena);
+    }
+    const shards = ranks === undefined ? parts : ranks.share(parts).flat();
+    exchange?.sum(Math.ceil(Math.max(...plan.map((tasks) => tasks.length)) / workers));
+    return plan.map((tasks, batch) => this.join(shards.slice(0, tasks.length).map((outputs) => outputs[batch]!)));
+  }
+
+  /** The shards of a batch, in the order of its samples. */
+  private divide(batch: Feeds, count: number): ShardPlan {
+    const { inputs, batch: name = 'B' } = this.config;
+    const samples = samplesOf(batch, inputs, name);
+    if (samples === undefined && count > 1) {
+      throw new RangeError(`no input of the model has the batch dimension ${name}`);
+    }
     const key: MaskKey | undefined =
       this.executable.masks.length === 0 ? undefined : [this.dropout.uint32(), this.dropout.uint32()];
-    const tasks = shards.map((bounds, rank) => ({
-      feeds: shards.length === 1 ? batch : shard(batch, this.config.inputs, name, bounds),
-      dropoutKey: key === undefined ? undefined : ([(key[0] ^ Math.imul(rank, 0x85ebca6b)) >>> 0, key[1]] as const),
+    const bounds = shardBounds(samples ?? 1, count);
+    return bounds.map((range, i) => () => ({
+      feeds: bounds.length === 1 ? batch : shard(batch, inputs, name, range),
+      dropoutKey: key === undefined ? undefined : ([(key[0] ^ Math.imul(i, 0x85ebca6b)) >>> 0, key[1]] as const),
     }));
-    const running = tasks.slice(1).map((task, i) => helpers[i].run(task));
-    const own = this.run(tasks[0].feeds, tasks[0].dropoutKey, first);
-    const parts = [await own];
-    for (const [i, run] of running.entries()) {
-      parts.push(await run);
-      arena.slot(arena.slots - 1).set(helpers[i].grads as never);
-      this.addScratch();
-    }
+  }
+
+  private join(parts: readonly Record<string, Value>[]): Record<string, Value> {
+    const { batch = 'B' } = this.config;
     return Object.fromEntries(
       Object.keys(parts[0]).map((output) => {
         const values = parts.map((part) => part[output]);
-        return [output, joinOutputs(values, this.executable.outputs[output], name)];
+        return [output, joinOutputs(values, this.executable.outputs[output], batch)];
       }),
     );
-  }
-
-  private async run(feeds: Feeds, dropoutKey: MaskKey | undefined, first: boolean): Promise<Record<string, Value>> {
-    const { arena } = this;
-    if (!first && arena.slots === this.optimizer.slots) {
-      throw new Error('accumulating several batches in one step needs the option accumulate: true');
-    }
-    const target = (name: string): TypedArray => (first ? arena.grad(name) : arena.slot(arena.slots - 1, name));
-    const into = Object.fromEntries(arena.names.map((name) => [gradientName(name), target(name)]));
-    const outputs = await this.session.run({ ...feeds, ...parameterFeeds(arena) }, { into, dropoutKey });
-    if (!first) this.addScratch();
-    return Object.fromEntries(Object.entries(outputs).filter(([name]) => !(name in into)));
-  }
-
-  private addScratch(): void {
-    const { kernels, address, length, slots } = this.arena;
-    kernels.axpy(address.grads, address.slots[slots - 1], length, 1);
-  }
-
-  private samplesOf(batch: Feeds): number {
-    const name = this.config.batch ?? 'B';
-    for (const [input, type] of Object.entries(this.config.inputs)) {
-      const axis = batchAxis(type, name);
-      if (axis !== undefined && batch[input] !== undefined) return batch[input].shape[axis];
-    }
-    if (this.helpers.length > 0) throw new RangeError(`no input of the model has the batch dimension ${name}`);
-    return 1;
   }
 
   /** Finds the operation that went wrong by running the batches again with every value visible. */
@@ -223,6 +218,21 @@ export class Training {
     }
     return new DivergedError(`${where}; it could not be found again in a second run`);
   }
+}
+
+/** What is to be computed of each shard of a batch, made by the rank that needs it. */
+type ShardPlan = readonly (() => ShardTask)[];
+
+/** Runs shard number i of all batches that have so many; the result has a place for every batch. */
+async function runShards(
+  replica: Pick<Replica, 'run'>,
+  plan: readonly ShardPlan[],
+  i: number,
+): Promise<(Record<string, Value> | undefined)[]> {
+  const tasks = plan.filter((shards) => shards.length > i).map((shards) => shards[i]());
+  const results = tasks.length === 0 ? [] : await replica.run(tasks);
+  let next = 0;
+  return plan.map((shards) => (shards.length > i ? results[next++] : undefined));
 }
 
 function withGradients(outputs: Outputs, parameters: readonly Parameter[]): Outputs {

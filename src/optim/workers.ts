@@ -1,16 +1,30 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { builtFile } from '../built-file.js';
-import type { Value } from '../tensor/index.js';
-import { floatsOver, type ReplicaSetup, type ShardTask } from './replica.js';
+import type { Executable, Value } from '../tensor/index.js';
+import type { ParameterSpec } from './arena.js';
+import type { ShardTask } from './replica.js';
 
-/** A worker thread with a replica of the model, seen from the trainer. It computes one shard at a time. */
+/** Everything one worker needs to compute gradients of shards; sent to it once. */
+export interface WorkerSetup {
+  readonly executable: Executable;
+  readonly parameters: readonly ParameterSpec[];
+  readonly dtype: 'f32' | 'f64';
+  /** Whether it will be given several shards at once. */
+  readonly accumulate: boolean;
+  /** Current parameters, written by the trainer before each step. */
+  readonly sharedValues: SharedArrayBuffer;
+  /** This worker's gradients, read by the trainer after each step. */
+  readonly sharedGrads: SharedArrayBuffer;
+}
+
+/** A worker thread with a replica of the model, seen from the trainer. */
 export class ReplicaWorker {
   private settle: ((answer: Answer) => void) | undefined;
 
   private constructor(
     private readonly worker: Worker,
-    /** Gradients of the shard computed last. */
+    /** Sum of the gradients of the shards computed last. */
     readonly grads: Float32Array | Float64Array,
   ) {
     worker.on('message', (answer: Answer) => this.settle?.(answer));
@@ -18,23 +32,23 @@ export class ReplicaWorker {
     worker.on('exit', (code) => this.settle?.({ error: `it ended with code ${code}` }));
   }
 
-  static async start(setup: Omit<ReplicaSetup, 'sharedGrads'>): Promise<ReplicaWorker> {
+  static async start(setup: Omit<WorkerSetup, 'sharedGrads'>): Promise<ReplicaWorker> {
     const sharedGrads = new SharedArrayBuffer(setup.sharedValues.byteLength);
     const worker = new Worker(builtFile('optim/replica-worker.js'), {
-      workerData: { ...setup, sharedGrads } satisfies ReplicaSetup,
+      workerData: { ...setup, sharedGrads } satisfies WorkerSetup,
     });
     await once(worker, 'message');
     worker.unref();
     return new ReplicaWorker(worker, floatsOver(sharedGrads, setup.dtype));
   }
 
-  /** Starts a shard at once and resolves with its outputs; its gradients are then in `grads`. */
-  async run(task: ShardTask): Promise<Record<string, Value>> {
+  /** Starts shards at once and resolves with the outputs of each; their gradients are then in `grads`. */
+  async run(tasks: readonly ShardTask[]): Promise<Record<string, Value>[]> {
     this.worker.ref();
     const answer = new Promise<Answer>((resolve) => {
       this.settle = resolve;
     });
-    this.worker.postMessage(task);
+    this.worker.postMessage(tasks);
     const { outputs, error } = await answer;
     this.settle = undefined;
     this.worker.unref();
@@ -47,7 +61,12 @@ export class ReplicaWorker {
   }
 }
 
+/** The whole buffer as numbers of the given type. */
+export function floatsOver(buffer: SharedArrayBuffer, dtype: 'f32' | 'f64'): Float32Array | Float64Array {
+  return dtype === 'f32' ? new Float32Array(buffer) : new Float64Array(buffer);
+}
+
 interface Answer {
-  readonly outputs?: Record<string, Value>;
+  readonly outputs?: Record<string, Value>[];
   readonly error?: string;
 }

@@ -28,6 +28,8 @@ export interface RunInfo {
   readonly state: RunState;
   /** The command line that started or last resumed the run. */
   readonly command: readonly string[];
+  /** Processes that share each batch, if there are several. */
+  readonly processes?: number;
 }
 
 /** A configuration as plain values. */
@@ -51,6 +53,8 @@ export interface CreateOptions {
   readonly seed: number;
   /** Default the command line of this process. */
   readonly command?: readonly string[];
+  /** Processes that share each batch. Default 1. */
+  readonly processes?: number;
 }
 
 /** Makes a run folder and locks it. A folder that holds a run, or anything else, is refused. */
@@ -76,6 +80,7 @@ export function createRun(path: string, options: CreateOptions): OwnedRunFolder 
       created: new Date().toISOString(),
       state: 'running',
       command: options.command ?? process.argv,
+      ...(options.processes === undefined || options.processes === 1 ? {} : { processes: options.processes }),
     };
     // Last: its presence is what makes the folder a run.
     writeInfo(path, info);
@@ -97,6 +102,8 @@ export interface ResumeOptions extends LockOptions {
   readonly config?: ConfigValues;
   /** Default the command line of this process. */
   readonly command?: readonly string[];
+  /** Processes that share each batch; another number than the run was begun with is refused. Default 1. */
+  readonly processes?: number;
 }
 
 /** Locks a run folder to go on with it. Another configuration, or another version of the tool, is refused. */
@@ -108,6 +115,7 @@ export function resumeRun(path: string, options: ResumeOptions = {}): OwnedRunFo
     requireCompatible(info.version, join(path, 'run.json'));
     const config = options.config ?? saved;
     requireSameConfig(saved, config, join(path, 'config.yaml'));
+    requireSameProcesses(info, options.processes ?? 1, join(path, 'run.json'));
     if (differences(saved, plainValues(config)).length > 0) {
       writeFileAtomic(join(path, 'config.yaml'), resolvedYaml(config));
     }
@@ -149,6 +157,15 @@ export function requireSameConfig(saved: ConfigValues, now: ConfigValues, file: 
   if (changed.length === 0) return;
   const list = changed.map(({ key, a, b }) => `${key} was ${shown(a)} and is now ${shown(b)}`).join('; ');
   throw new InputError(`the run cannot be resumed with another configuration: ${list}`, { file });
+}
+
+/** Another number would divide batches in another way, and change the last bits of the results. */
+function requireSameProcesses({ processes = 1 }: RunInfo, now: number, file: string): void {
+  if (processes === now) return;
+  const command = processes === 1 ? 'start it without mpirun' : `start it with mpirun -n ${processes}`;
+  throw new InputError(`the run was begun with ${processes} process(es) and cannot go on with ${now}: ${command}`, {
+    file,
+  });
 }
 
 /** Refuses what a version of the tool with another major or minor number has saved. */

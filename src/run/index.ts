@@ -17,11 +17,12 @@ export {
   resumeRun,
 } from './folder.js';
 export * from './interrupt.js';
-export { acquireLock, type Lock, type LockHolder, lockHolder } from './lock.js';
+export { acquireLock, isElsewhere, type Lock, type LockHolder, lockHolder } from './lock.js';
 export * from './metrics-log.js';
 export * from './progress.js';
 export * from './save-policy.js';
 export * from './session.js';
+export { runSharedSession, shareSnapshot } from './shared-session.js';
 export { EventWriter } from './tensorboard.js';
 export { type TransientSession, transientSession } from './transient-session.js';
 export { toolVersion } from './versions.js';

@@ -25,7 +25,7 @@ export interface Lock {
 }
 
 export interface LockOptions {
-  /** Take the lock even from a process on another host: for a caller who knows that it is dead. Default false. */
+  /** Take the lock even from a process elsewhere: for a caller who knows that it is dead. Default false. */
   readonly takeOver?: boolean;
 }
 
@@ -49,6 +49,12 @@ export function acquireLock(path: string, options: LockOptions = {}): Lock {
 export function lockHolder(path: string): LockHolder | undefined {
   const found = readLock(path);
   return typeof found === 'string' || isDead(found) ? undefined : found;
+}
+
+/** Whether it cannot be seen from here if the holder lives: it is on another host, or in another container of this one. */
+export function isElsewhere(holder: LockHolder): boolean {
+  const here = thisProcess();
+  return holder.host !== here.host || (holder.boot === here.boot && holder.space !== here.space);
 }
 
 /**
@@ -132,14 +138,12 @@ function readLock(path: string): LockHolder | 'gone' | 'unreadable' {
 function mayTakeOver(found: LockHolder | 'unreadable', path: string, options: LockOptions): boolean {
   // Made without a link: its process was stopped before it could write to it, unless it is doing so right now.
   if (found === 'unreadable') return Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) > WRITING;
-  return isDead(found) || (options.takeOver === true && found.host !== hostname());
+  return isDead(found) || (options.takeOver === true && isElsewhere(found));
 }
 
 function isDead(holder: LockHolder): boolean {
-  const here = thisProcess();
-  if (holder.host !== here.host) return false;
-  if (holder.boot !== here.boot) return true;
-  if (holder.space !== here.space) return false;
+  if (isElsewhere(holder)) return false;
+  if (holder.boot !== thisProcess().boot) return true;
   return !isAlive(holder.pid) || (holder.started !== null && holder.started !== startOf(holder.pid));
 }
 
@@ -154,7 +158,7 @@ function isAlive(pid: number): boolean {
 
 function heldBy(found: LockHolder | 'unreadable', path: string): InputError {
   if (found === 'unreadable') return new InputError('the folder is being locked by another process', { file: path });
-  const elsewhere = found.host === hostname() ? '' : ' (if that process is gone for good, delete this file)';
+  const elsewhere = !isElsewhere(found) ? '' : ' (if that process is gone for good, delete this file)';
   return new InputError(`process ${found.pid} on host ${found.host} is using this folder${elsewhere}`, { file: path });
 }
 

@@ -63,6 +63,8 @@ export interface SessionOptions {
   readonly command?: readonly string[];
   /** The command that resumes this run, for the message at an interruption. Default `tcts train --resume FOLDER`. */
   readonly resumeCommand?: string;
+  /** Processes that share each batch, of which this one alone has the folder. Default 1. */
+  readonly processes?: number;
   /** Resume even if a process on another host holds the lock: for a caller who knows it is dead. Default false. */
   readonly takeOver?: boolean;
 }

@@ -20,6 +20,7 @@ export * from './ops/compare.js';
 export * from './ops/cumulative.js';
 export { dimension } from './ops/dimension.js';
 export * from './ops/dropout.js';
+export { inEightBits } from './ops/eight-bit.js';
 export {
   abs,
   add,
@@ -46,12 +47,15 @@ export { gru, type RecurrentWeights } from './ops/gru.js';
 export { type CrossEntropyOptions, crossEntropy, meanSquaredError } from './ops/loss.js';
 export { lstm } from './ops/lstm.js';
 export * from './ops/matmul.js';
+export { monotonicAlignment } from './ops/monotonic.js';
+export { normalNoise } from './ops/noise.js';
 export * from './ops/norm.js';
 export { linearCrossEntropy } from './ops/projected-loss.js';
 export { max, mean, type ReduceOptions, sum } from './ops/reduce.js';
 export * from './ops/shape.js';
 export { LOWEST, logSoftmax, softmax } from './ops/softmax.js';
 export { type Initializer, type Parameter, Parameters } from './parameters.js';
+export { type Replacements, rewrite } from './rewrite.js';
 export { type Run, Session, type SessionOptions } from './session.js';
 export { type Op, record, type Tensor, type TensorType, TraceError } from './tensor.js';
 export { bool, constant, f32, f64, i32, i64, input, type Program, programOf, trace } from './trace.js';

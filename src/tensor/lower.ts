@@ -9,7 +9,7 @@ export interface Executable {
   /** The inputs that the program really uses. */
   readonly inputs: Readonly<Record<string, TensorType>>;
   readonly outputs: Readonly<Record<string, TensorType>>;
-  /** Dropout masks, to be filled anew for each run. */
+  /** Dropout masks and other random arrays, to be filled anew for each run. */
   readonly masks: readonly MaskInput[];
 }
 

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import {
@@ -16,19 +17,20 @@ import {
 } from '../metrics/index.js';
 import { openRun, parseConfig } from '../run/index.js';
 import { type DataConfig, translationSchema } from './config.js';
-import type { Corpus } from './corpus/corpus.js';
 import { openData } from './data.js';
-import { translateBatch } from './decode/batch.js';
-import { waitK } from './decode/policy.js';
+import type { Policy } from './decode/policy.js';
 import { type SearchOptions, searchDefaults } from './decode/search.js';
 import type { Decoded } from './decode/sentence.js';
 import { arrivingWords, lineIds, tokensByWord, writtenText } from './decode/text-stream.js';
 import { Translator } from './decode/translator.js';
 import { wordDelays } from './decode/word-delays.js';
+import { fileNameOf } from './policies/index.js';
 
 export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam' | 'earlyEnd'> {
-  /** Waits to evaluate with. Default the one of the main task. */
-  readonly waits?: readonly number[];
+  /** Policies to evaluate with, as `parsePolicies` reads them. Default the one that the model was trained for. */
+  readonly policies?: readonly string[];
+  /** Further runs that the policies may choose among, with the same vocabularies. Default none. */
+  readonly models?: readonly string[];
   /** Split of the corpus. Default `test`. */
   readonly split?: string;
   /** Another corpus than the run was trained with; its text is encoded as the run's. Default the run's own. */
@@ -41,12 +43,15 @@ export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam'
   readonly batch?: number;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
-  readonly onProgress?: (wait: number, done: number, total: number) => void;
+  readonly onProgress?: (policy: string, done: number, total: number) => void;
 }
 
-/** The quality and latency of a model with one wait. */
+/** The quality and latency of a model under one policy. */
 export interface TranslationScores {
-  readonly k: number;
+  /** As `parsePolicies` reads it. */
+  readonly policy: string;
+  /** k of wait-k, `full` where the whole source is read first; null for other policies. */
+  readonly k: number | 'full' | null;
   readonly sentences: number;
   /** BLEU of the tokenised text, as multi-bleu.perl prints it. */
   readonly bleu: number;
@@ -72,41 +77,39 @@ export interface TranslationScores {
 }
 
 /**
- * Translates a split of a corpus under wait-k and scores it. Everything is kept in the run folder, as
- * `evaluation/<split>-wait-<k>-…/`: `output.txt` and `reference.txt` (text), `output.tok` and `reference.tok`
+ * Translates a split of a corpus under one or more policies and scores it. Everything is kept in the run folder, as
+ * `evaluation/<split>-<policy>-…/`: `output.txt` and `reference.txt` (text), `output.tok` and `reference.tok`
  * (tokenised), `instances.log` (as SimulEval has it: words, without elapsed times) and `scores.json`.
  */
 export async function evaluateTranslation(
   run: string,
   options: TranslationEvaluationOptions = {},
 ): Promise<TranslationScores[]> {
-  const { split = 'test', beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd, threads } = options;
-  const data = await openData(dataOf(run, options.corpus));
-  const translator = await Translator.open(run, { beam, threads, checkpoint: options.checkpoint });
+  const { split = 'test', beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd, models = [] } = options;
+  const { threads, checkpoint, batch, onProgress } = options;
+  const translator = await Translator.open(run, { beam, threads, checkpoint }, models);
   try {
-    const test = testSet(data.corpus, split, translator);
+    const policies = options.policies?.flatMap((text) => translator.policies(text)) ?? translator.policies();
+    const test = await testSet(dataOf(run, options.corpus), split, translator);
     const scores: TranslationScores[] = [];
-    for (const k of options.waits ?? [translator.trained.main]) {
-      const policy = waitK(k);
+    for (const policy of policies) {
       const started = performance.now();
-      const decoded = await translateBatch(translator.model, test.ids, policy, {
+      const decoded = await translator.translate(test.ids, policy, {
         beam,
         earlyEnd,
-        batch: options.batch,
-        onProgress: (done) => options.onProgress?.(k, done, test.ids.length),
+        batch,
+        onProgress: (done) => onProgress?.(policy.name, done, test.ids.length),
       });
       const speed = (1000 * test.ids.length) / (performance.now() - started);
-      const name = `${split}-wait-${k}-beam-${beam}${earlyEnd === 'block' ? '-no-early-end' : ''}`;
-      const folder = join(run, 'evaluation', name);
+      const folder = join(run, 'evaluation', folderName(policy, { split, beam, earlyEnd, models }));
       const measured = score(translator, test, decoded, options.tokenize);
-      const result: TranslationScores = { k, ...measured.scores, speed, folder };
-      save(folder, test, measured, { ...result, split, beam, earlyEnd, step: translator.trained.step });
+      const result = { policy: policy.name, k: waitOf(policy), ...measured.scores, speed, folder };
+      save(folder, test, measured, { ...result, split, beam, earlyEnd, models, step: translator.step });
       scores.push(result);
     }
     return scores;
   } finally {
     await translator.close();
-    data.close();
   }
 }
 
@@ -127,7 +130,7 @@ interface Instance extends LatencyInstance {
 }
 
 interface Measured {
-  readonly scores: Omit<TranslationScores, 'k' | 'speed' | 'folder'>;
+  readonly scores: Omit<TranslationScores, 'policy' | 'k' | 'speed' | 'folder'>;
   readonly outputs: readonly string[];
   readonly tokenised: readonly string[];
   readonly instances: readonly Instance[];
@@ -135,26 +138,45 @@ interface Measured {
 
 function dataOf(run: string, corpus: string | undefined): DataConfig {
   if (corpus !== undefined) return { from: 'corpus', folder: corpus };
-  const { config } = openRun(run);
-  const { problem } = config as { problem?: Record<string, unknown> };
-  if (problem?.kind !== 'translation') {
-    throw new InputError('the run is not one of translation', { file: run, key: 'problem.kind' });
-  }
-  return parseConfig(translationSchema, problem, join(run, 'config.yaml')).data;
+  const { problem } = openRun(run).config as { problem: { data: unknown } };
+  const { data } = translationSchema.shape;
+  return parseConfig(z.strictObject({ data }), { data: problem.data }, join(run, 'config.yaml')).data;
 }
 
-function testSet(corpus: Corpus, split: string, { source, target }: Translator): TestSet {
-  const sources = corpus.text(split, 'source');
-  const references = corpus.text(split, 'target');
-  if (sources.length === 0) throw new InputError(`the split "${split}" is empty`, { file: corpus.folder });
-  const words = sources.map(arrivingWords);
-  return {
-    ids: sources.map((line) => lineIds(source, line)),
-    words,
-    counts: words.map((line) => tokensByWord(source, line)),
-    references,
-    tokenised: references.map((line) => target.pipeline.words(line).join(' ')),
-  };
+function folderName(
+  policy: Policy,
+  options: Required<Pick<TranslationEvaluationOptions, 'split' | 'beam' | 'earlyEnd' | 'models'>>,
+): string {
+  const { split, beam, earlyEnd, models } = options;
+  const parts = [split, fileNameOf(policy), 'beam', beam];
+  if (earlyEnd === 'block') parts.push('no-early-end');
+  if (models.length > 0) parts.push(models.length + 1, 'models');
+  return parts.join('-');
+}
+
+function waitOf({ name }: Policy): number | 'full' | null {
+  const [, k] = /^wait-k:(.+)$/.exec(name) ?? [];
+  if (k === undefined) return null;
+  return k === 'full' ? k : Number(k);
+}
+
+async function testSet(data: DataConfig, split: string, { source, target }: Translator): Promise<TestSet> {
+  const { corpus, close } = await openData(data);
+  try {
+    const sources = corpus.text(split, 'source');
+    const references = corpus.text(split, 'target');
+    if (sources.length === 0) throw new InputError(`the split "${split}" is empty`, { file: corpus.folder });
+    const words = sources.map(arrivingWords);
+    return {
+      ids: sources.map((line) => lineIds(source, line)),
+      words,
+      counts: words.map((line) => tokensByWord(source, line)),
+      references,
+      tokenised: references.map((line) => target.pipeline.words(line).join(' ')),
+    };
+  } finally {
+    close();
+  }
 }
 
 function score(

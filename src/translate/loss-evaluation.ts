@@ -1,5 +1,5 @@
-import type { Arena } from '../optim/index.js';
-import { Inference } from '../optim/index.js';
+import { type Arena, type Feeds, Inference } from '../optim/index.js';
+import type { Ranks } from '../ranks.js';
 import { type Batch, Batches } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
 import { evaluationMode, type TranslationModel } from './model/config.js';
@@ -22,28 +22,40 @@ export interface CorpusLoss {
 
 /** The loss of a model in evaluation mode, with the current parameters of an arena. */
 export class LossEvaluation {
-  private constructor(private readonly inference: Inference) {}
+  private estimation: Inference | undefined;
+
+  private constructor(
+    private readonly inference: Inference,
+    private readonly compileEstimation: () => Promise<Inference>,
+  ) {}
 
   static async create(
     model: TranslationModel,
     arena: Arena,
-    options: LossOptions & { readonly threads?: number },
+    options: LossOptions & { readonly threads?: number; readonly ranks?: Ranks },
   ): Promise<LossEvaluation> {
-    const inference = await Inference.create({
-      model: lossModel(evaluationMode(model), options),
-      inputs: lossInputs,
-      arena,
-      threads: options.threads,
-    });
-    return new LossEvaluation(inference);
+    const { threads, ranks, ...loss } = options;
+    const compile = (what: LossOptions, eightBit: boolean): Promise<Inference> => {
+      const evaluated = lossModel(evaluationMode(model), what);
+      return Inference.create({ model: evaluated, inputs: lossInputs, arena, threads, ranks, eightBit });
+    };
+    return new LossEvaluation(await compile(loss, false), () => compile({ ...loss, smoothing: 0 }, true));
   }
 
   /** Of every sentence, with the same wait. */
   async sentences(batch: Omit<Batch, 'epoch'>, wait: number): Promise<SentenceLosses> {
-    const { size } = batch;
-    const feeds = lossFeeds(batch, new Int32Array(size).fill(wait), new Float32Array(size));
-    const { plain, smoothed } = await this.inference.run(feeds, { outputs: ['plain', 'smoothed'] });
+    const { plain, smoothed } = await this.inference.run(sameWait(batch, wait), { outputs: ['plain', 'smoothed'] });
     return { plain: plain.data as Float32Array, smoothed: smoothed.data as Float32Array };
+  }
+
+  /**
+   * −log P of every sentence with the same wait, [B], with products in 8 bits: half the time, and right to about 0.01
+   * nats per token, where the sentences of a batch differ by 1.
+   */
+  async estimates(batch: Omit<Batch, 'epoch'>, wait: number): Promise<Float32Array> {
+    this.estimation ??= await this.compileEstimation();
+    const { plain } = await this.estimation.run(sameWait(batch, wait), { outputs: ['plain'] });
+    return plain.data as Float32Array;
   }
 
   /** Of a whole split, in batches of at most so many tokens. */
@@ -60,9 +72,14 @@ export class LossEvaluation {
     return { plain: plain / tokens, smoothed: smoothed / tokens, tokens };
   }
 
-  close(): Promise<void> {
-    return this.inference.close();
+  async close(): Promise<void> {
+    await this.estimation?.close();
+    await this.inference.close();
   }
+}
+
+function sameWait(batch: Omit<Batch, 'epoch'>, wait: number): Feeds {
+  return lossFeeds(batch, new Int32Array(batch.size).fill(wait), new Float32Array(batch.size));
 }
 
 /** All pairs of a split, by length. A sentence longer than the bound has a batch of its own. */

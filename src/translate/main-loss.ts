@@ -1,12 +1,13 @@
 import type { Snapshot } from '../run/index.js';
 import type { Assignment } from '../schedule/index.js';
 import type { TranslationBatch } from './batch.js';
+import type { Batch } from './corpus/batches.js';
 import type { LossEvaluation } from './loss-evaluation.js';
 
 /**
  * How the loss of a sentence on the main task is had as a feature: `exact` computes it for every sentence in evaluation
- * mode, one more pass forward for each update; `cached` takes the loss that the last update on the main task found for
- * this sentence, at no cost.
+ * mode with the current parameters, one more pass forward for each update, whose products in 8 bits are good enough for
+ * a feature; `cached` takes the loss that the last update on the main task found for this sentence, at no cost.
  */
 export type MainLossSource = 'exact' | 'cached';
 
@@ -16,7 +17,7 @@ export class MainLosses {
   private history = { sum: 0, count: 0 };
   /** Of each training pair, with `cached`; NaN where none is known. */
   private readonly known: Float32Array;
-  /** The last losses that were computed. */
+  /** The features that were computed last. */
   private latest: { batch: TranslationBatch; update: number; losses: Float32Array } | undefined;
 
   constructor(
@@ -35,22 +36,14 @@ export class MainLosses {
     return count === 0 ? undefined : sum / count;
   }
 
-  /** In evaluation mode, with the parameters after so many updates. */
-  async exact(batch: TranslationBatch, update: number): Promise<Float32Array> {
-    if (this.latest?.batch === batch && this.latest.update === update) return this.latest.losses;
-    const losses = new Float32Array(batch.size);
-    let at = 0;
-    for (const part of batch.parts) {
-      const { plain } = await this.evaluation.sentences(part, this.wait);
-      for (let b = 0; b < part.size; b++) losses[at++] = plain[b] / part.targetLengths[b];
-    }
-    this.latest = { batch, update, losses };
-    return losses;
+  /** In evaluation mode. */
+  async exact(batch: TranslationBatch): Promise<Float32Array> {
+    return this.perToken(batch, async (part) => (await this.evaluation.sentences(part, this.wait)).plain);
   }
 
-  /** The feature; `unknown` stands for a loss that is not known. */
+  /** The feature, with the parameters after so many updates; `unknown` stands for a loss that is not known. */
   async feature(batch: TranslationBatch, update: number, unknown: number): Promise<Float32Array> {
-    if (this.source === 'exact' || batch.split !== 'train') return this.exact(batch, update);
+    if (this.source === 'exact' || batch.split !== 'train') return this.estimate(batch, update);
     return Float32Array.from(batch.parts[0].indices, (pair) => {
       const loss = this.known[pair];
       return Number.isNaN(loss) ? unknown : loss;
@@ -82,6 +75,23 @@ export class MainLosses {
     this.known.set(tensors.get('known')!.data as Float32Array);
     this.history = { ...(state as typeof this.history) };
     this.latest = undefined;
+  }
+
+  private async estimate(batch: TranslationBatch, update: number): Promise<Float32Array> {
+    if (this.latest?.batch === batch && this.latest.update === update) return this.latest.losses;
+    const losses = await this.perToken(batch, (part) => this.evaluation.estimates(part, this.wait));
+    this.latest = { batch, update, losses };
+    return losses;
+  }
+
+  private async perToken(batch: TranslationBatch, sums: (part: Batch) => Promise<Float32Array>): Promise<Float32Array> {
+    const losses = new Float32Array(batch.size);
+    let at = 0;
+    for (const part of batch.parts) {
+      const ofPart = await sums(part);
+      for (let b = 0; b < part.size; b++) losses[at++] = ofPart[b] / part.targetLengths[b];
+    }
+    return losses;
   }
 
   private count(loss: number): void {

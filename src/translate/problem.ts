@@ -1,6 +1,7 @@
 import { InputError } from '../errors.js';
 import { type Feeds, learningRate, type StepResult, Training } from '../optim/index.js';
 import type { Random } from '../random.js';
+import type { Ranks } from '../ranks.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
@@ -33,6 +34,8 @@ export interface ProblemOptions {
   readonly threads?: number;
   /** Default 1. */
   readonly workers?: number;
+  /** Processes that share each batch. Default: this one alone. */
+  readonly ranks?: Ranks;
 }
 
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
@@ -66,7 +69,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   }
 
   static async create(config: TranslationConfig, options: ProblemOptions): Promise<TranslationProblem> {
-    const { random, threads = 1, workers = 1 } = options;
+    const { random, threads = 1, workers = 1, ranks } = options;
     const tasks = waitTasks(config.waits);
     const main = config.waits === 'full' ? 0 : taskIndex(tasks, config.main, 'problem.main');
     if (config.mainLoss === 'cached' && config.batch.accumulate > 1) {
@@ -101,11 +104,12 @@ export class TranslationProblem implements Problem<TranslationBatch> {
         clip: clipNorm === null ? undefined : { norm: clipNorm },
         workers,
         threads,
+        ranks,
         accumulate: true,
       });
       opened.push(training);
       if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages);
-      const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads });
+      const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, ranks });
       opened.push(evaluation);
       const splits = { train, valid };
       return new TranslationProblem(config, {
@@ -206,7 +210,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   }
 
   mainLosses(batch: TranslationBatch): Promise<Float32Array> {
-    return this.losses.exact(batch, this.parts.training.updates);
+    return this.losses.exact(batch);
   }
 
   *validationBatches(): Generator<TranslationBatch> {

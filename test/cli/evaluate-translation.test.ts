@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { evaluateTranslation } from '../../src/translate/evaluate.js';
@@ -17,7 +17,7 @@ const read = (folder: string, name: string): string[] => readFileSync(join(folde
 
 describe('evaluating a translation run', () => {
   it('reports what tcts score says of the files that it leaves', async () => {
-    const [one, three] = await evaluateTranslation(run.folder, { waits: [1, 3], beam: 2 });
+    const [one, three] = await evaluateTranslation(run.folder, { policies: ['wait-k:1,3'], beam: 2 });
     expect([one.k, three.k]).toEqual([1, 3]);
     const { folder } = three;
     expect(folder).toBe(join(run.folder, 'evaluation', 'test-wait-3-beam-2'));
@@ -39,7 +39,11 @@ describe('evaluating a translation run', () => {
   });
 
   it('writes instances as SimulEval does, with the delays of wait-k', async () => {
-    const [{ folder, sentences }] = await evaluateTranslation(run.folder, { waits: [2], beam: 1, earlyEnd: 'block' });
+    const [{ folder, sentences }] = await evaluateTranslation(run.folder, {
+      policies: ['wait-k:2'],
+      beam: 1,
+      earlyEnd: 'block',
+    });
     expect(folder).toMatch(/test-wait-2-beam-1-no-early-end$/);
     const instances = read(folder, 'instances.log').map((line) => JSON.parse(line));
     expect(instances).toHaveLength(sentences);
@@ -55,13 +59,65 @@ describe('evaluating a translation run', () => {
     }
   });
 
+  it('takes any policy, and says which one in the names of the folders', async () => {
+    const policies = ['wait-if-diff:initial=2', 'adaptive:max=4', 'wait-k:full'];
+    const scores = await evaluateTranslation(run.folder, { policies, beam: 1, earlyEnd: 'block' });
+    const folders = scores.map(({ folder }) => relative(join(run.folder, 'evaluation'), folder));
+    expect(folders).toEqual(
+      ['wait-if-diff-initial-2-step-1', 'adaptive-min-1-max-4-from-1-to-0', 'wait-full'].map(
+        (name) => `test-${name}-beam-1-no-early-end`,
+      ),
+    );
+    expect(scores.map(({ policy, k }) => [policy, k])).toEqual([
+      ['wait-if-diff:initial=2,step=1', null],
+      ['adaptive:min=1,max=4,from=1,to=0', null],
+      ['wait-k:full', 'full'],
+    ]);
+    for (const { folder, sentences } of scores) {
+      const instances = read(folder, 'instances.log').map((line) => JSON.parse(line));
+      expect(instances).toHaveLength(sentences);
+      for (const { delays, source_length: n } of instances) {
+        // 2 + 1 words are the least for wait-if-diff, a lag of 4 the most for adaptive.
+        const least = folder.includes('wait-if-diff') ? 3 : folder.includes('adaptive') ? 1 : n;
+        expect(Math.min(...delays, n)).toBeGreaterThanOrEqual(Math.min(least, n));
+        const ahead = delays.map((delay: number, i: number) => delay - i);
+        if (folder.includes('adaptive')) expect(Math.max(...ahead, 0)).toBeLessThanOrEqual(4);
+      }
+    }
+    const { policy, k } = JSON.parse(read(scores[0].folder, 'scores.json').join('\n'));
+    expect({ policy, k }).toEqual({ policy: 'wait-if-diff:initial=2,step=1', k: null });
+  });
+
+  it('lets a policy choose among the models of several runs', async () => {
+    const other = await randomTranslationRun(9);
+    try {
+      const options = { policies: ['adaptive:max=2,from=0'], beam: 1 };
+      const [alone] = await evaluateTranslation(run.folder, options);
+      const [both] = await evaluateTranslation(run.folder, { ...options, models: [other.folder] });
+      expect(both.folder).toMatch(/adaptive-min-1-max-2-from-0-to-0-beam-1-2-models$/);
+      // Both were trained for wait-3: of two equally near the first is taken.
+      expect(read(both.folder, 'output.txt')).toEqual(read(alone.folder, 'output.txt'));
+      // Two words of a vocabulary change places.
+      const dictionary = readdirSync(other.folder).find((name) => name.startsWith('dict.'))!;
+      const [first, second, ...rest] = read(other.folder, dictionary);
+      writeFileSync(join(other.folder, dictionary), `${[second, first, ...rest].join('\n')}\n`);
+      await expect(evaluateTranslation(run.folder, { ...options, models: [other.folder] })).rejects.toThrow(
+        /vocabulary is not that of the first run$/,
+      );
+    } finally {
+      other.remove();
+    }
+  });
+
   it('waits for the main task unless told otherwise', async () => {
     const [scores] = await evaluateTranslation(run.folder, { beam: 1 });
     expect(scores.k).toBe(3);
   });
 
   it('refuses a wait of 0 and a split that is not there', async () => {
-    await expect(evaluateTranslation(run.folder, { waits: [0] })).rejects.toThrow('expected a whole number from 1 on');
+    await expect(evaluateTranslation(run.folder, { policies: ['wait-k:0'] })).rejects.toThrow(
+      'expected a whole number from 1 on for k of wait-k, found "0"',
+    );
     await expect(evaluateTranslation(run.folder, { split: 'later' })).rejects.toThrow(
       'the corpus has no split "later"',
     );
@@ -101,9 +157,23 @@ describe('tcts evaluate of a translation run', () => {
     expect(stdout).toContain(join(run.folder, 'evaluation', 'test-wait-3-beam-1'));
   });
 
+  it('names the policies in a table of several kinds', () => {
+    const { stdout } = evaluate('--policy', 'wait-if-worse', '--k', '3', '--beam', '1');
+    const lines = stdout.split('\n');
+    expect(lines[0]).toMatch(/^policy +BLEU/);
+    expect(lines[2]).toMatch(/^wait-k:3 /);
+    expect(lines[3]).toMatch(/^wait-if-worse:initial=3,step=1 /);
+  });
+
+  it('refuses a policy that it does not know', () => {
+    const { code, stderr } = evaluate('--policy', 'guess');
+    expect(code).toBe(1);
+    expect(stderr).toContain('policy: expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, monotonic');
+  });
+
   it('refuses a wait of 0', () => {
     const { code, stderr } = evaluate('--k', '3,0');
     expect(code).toBe(1);
-    expect(stderr).toContain('expected whole numbers from 1 on, found "0"');
+    expect(stderr).toContain('expected a whole number from 1 on, found "0"');
   });
 });

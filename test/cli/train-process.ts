@@ -15,7 +15,13 @@ export interface Ended {
 
 /** `tcts …` as a process of its own, in a folder. */
 export function startTcts(cwd: string, ...args: string[]) {
-  const child = spawn(process.execPath, [main, ...args], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  return startTctsBy([], cwd, ...args);
+}
+
+/** The same, started by another program: its name and arguments. */
+export function startTctsBy(launcher: readonly string[], cwd: string, ...args: string[]) {
+  const [program, ...rest] = [...launcher, process.execPath, main, ...args];
+  const child = spawn(program, rest, { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
   const collect = async (): Promise<Ended> => {
     let [stdout, stderr] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));

@@ -53,12 +53,16 @@ describe('tcts translate', () => {
     expect(stdout.startsWith(early)).toBe(true);
   });
 
-  it('gives the same lines from standard input and from a file', async () => {
+  it.each([
+    ['--k', '2'],
+    ['--policy', 'wait-if-diff:initial=1'],
+    ['--policy', 'adaptive:max=4'],
+  ])('gives the same lines from standard input and from a file with %s %s', async (...policy) => {
     const lines = run.sources.slice(0, 5).toSpliced(2, 0, '');
     const file = join(run.scratch, 'input.txt');
     writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
-    const streamed = await translate(lines.join('\n'), run.folder, '--k', '2');
-    const batch = await translate('', run.folder, '--k', '2', '--input', file);
+    const streamed = await translate(lines.join('\n'), run.folder, ...policy);
+    const batch = await translate('', run.folder, ...policy, '--input', file);
     expect(batch.stdout.split('\n')).toHaveLength(lines.length + 1);
     expect(streamed.stdout).toBe(batch.stdout);
   });
@@ -92,6 +96,8 @@ describe('tcts translate', () => {
 
   it.each([
     ['a wait of 0', ['--k', '0'], '--k: expected a whole number from 1 on, found "0"'],
+    ['several policies', ['--k', '2,3'], 'policy: expected one policy, found 2 in wait-k:2,3'],
+    ['a policy twice', ['--k', '2', '--policy', 'adaptive'], '--policy: expected one policy, found several'],
     ['a beam that is no number', ['--beam', 'wide'], '--beam: expected a whole number from 1 on, found "wide"'],
   ])('refuses %s', async (_, flags, message) => {
     const { code, stderr } = await translate('', run.folder, ...flags);

@@ -48,6 +48,22 @@ describe('a round of writing', () => {
 });
 
 describe('a cache', () => {
+  it('closes up in place around the columns that are kept, and goes on', () => {
+    const cache = new Cache(['keys'], 2, 4, 2);
+    // Number 10·step + column, twice: the width is 2.
+    const step = (number: number, columns: readonly number[]) => ({
+      'new.keys': {
+        data: Float32Array.from(columns.flatMap((column) => [10 * number + column, 10 * number + column])),
+        shape: [1, columns.length, 2],
+      },
+    });
+    for (const number of [0, 1]) cache.append(step(number, [0, 1, 2, 3]));
+    const narrow = cache.narrowed([0, 2, 3]);
+    expect(narrow.feeds().keys.shape).toEqual([2, 3, 2]);
+    narrow.append(step(2, [0, 2, 3]));
+    expect(content(narrow).filter((_, i) => i % 2 === 0)).toEqual([0, 2, 3, 10, 12, 13, 20, 22, 23]);
+  });
+
   it('joins sentences of different lengths at their start or at their end', () => {
     const filled = (values: number[]): Cache => {
       const cache = new Cache(['keys'], 1, 1, 1);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { translateBatch } from '../../src/translate/decode/batch.js';
+import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
 import { waitK } from '../../src/translate/decode/policy.js';
 import type { SearchOptions } from '../../src/translate/decode/search.js';
 import { StepModel } from '../../src/translate/decode/step-model.js';
@@ -19,7 +20,10 @@ const ended = (sentence: readonly number[]): number[] => [...sentence, special.e
 
 async function stream(model: StepModel, sentence: readonly number[], k: number, options: SearchOptions) {
   const events: StreamEvent[] = [];
-  const translation = new TokenStream(model, waitK(k), { ...options, onEvent: (event) => events.push(event) });
+  const translation = new TokenStream([new IncrementalModel(model)], waitK(k), {
+    ...options,
+    onEvent: (event) => events.push(event),
+  });
   const tokens: number[] = [];
   for (const word of sentence) tokens.push(...(await translation.push([word])));
   tokens.push(...(await translation.end()));

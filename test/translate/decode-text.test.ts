@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { translateBatch } from '../../src/translate/decode/batch.js';
+import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
 import { waitK } from '../../src/translate/decode/policy.js';
 import { StepModel } from '../../src/translate/decode/step-model.js';
 import { lineIds, type TextSide, TextStream, writtenText } from '../../src/translate/decode/text-stream.js';
@@ -31,7 +32,7 @@ describe('a stream of text', () => {
     const words = fc.array(fc.constantFrom('Der', 'el', 'spiel,', 'hund', 'o.k.', '(der)', 'wer?'), { maxLength: 7 });
     await fc.assert(
       fc.asyncProperty(words, fc.integer({ min: 1, max: 4 }), async (sentence, k) => {
-        const stream = new TextStream(model, source, target, waitK(k), options);
+        const stream = new TextStream([new IncrementalModel(model)], source, target, waitK(k), options);
         let written = '';
         for (const word of sentence) written += await stream.push(word);
         written += await stream.end();

@@ -91,7 +91,8 @@ describe('features', () => {
       const [source, target, loss, meanLoss, validation, meanValidation, step] = out.subarray(i * 7, i * 7 + 7);
       // Both languages have the same sentence lengths up to order, so both ratios have the same mean.
       expect(source / target).toBeCloseTo(sourceLengths[i] / targetLengths[i], 1);
-      expect(loss).toBe(losses[i]);
+      // Products in 8 bits: right to a few hundredths of a nat.
+      expect(Math.abs(loss - losses[i])).toBeLessThan(0.05);
       // Nothing has been trained on: the validation loss stands for the mean.
       expect(meanLoss).toBe(5);
       expect([validation, meanValidation, step]).toEqual([5, 6, 0.25]);
@@ -127,7 +128,7 @@ describe('features', () => {
     const losses = await problem.mainLosses(first);
     await problem.train(first, every(first.size, 3));
     const { out } = await featuresOf(problem, problem.nextBatch(), ['training']);
-    expect(out[1]).toBeCloseTo(losses.reduce((a, b) => a + b) / losses.length, 5);
+    expect(out[1]).toBeCloseTo(losses.reduce((a, b) => a + b) / losses.length, 1);
   });
 
   it('take the loss from memory with `cached`, from the last time the sentence had the main task', async () => {

@@ -11,17 +11,16 @@ export function newName(name: string): string {
  * without a copy.
  */
 export class Cache {
-  private readonly arrays: Float32Array[];
   private steps = 0;
 
+  /** @param arrays where to keep the steps; they are replaced by larger ones where they do not suffice */
   constructor(
     readonly names: readonly string[],
     readonly width: number,
     readonly batch: number,
     private capacity = 16,
-  ) {
-    this.arrays = names.map(() => new Float32Array(capacity * batch * width));
-  }
+    private readonly arrays: Float32Array[] = names.map(() => new Float32Array(capacity * batch * width)),
+  ) {}
 
   /** Steps that are kept. */
   get length(): number {
@@ -57,19 +56,57 @@ export class Cache {
   }
 
   /**
-   * Caches of one sentence each side by side. Aligned at the `end`, shorter ones have zeros before their first step, so
-   * that the next step of every sentence is appended in the same place; aligned at the `start`, after their last.
+   * A cache with the given columns of this one, in rising order. The others are closed up in place, without a new array:
+   * this object must not be used any more.
    */
-  static join(caches: readonly Cache[], aligned: 'start' | 'end'): Cache {
+  narrowed(columns: readonly number[]): Cache {
+    const { width, batch, arrays, steps } = this;
+    const runs = consecutive(columns);
+    for (const array of arrays) {
+      let to = 0;
+      for (let step = 0; step < steps; step++) {
+        for (const [first, count] of runs) {
+          const from = (step * batch + first) * width;
+          array.copyWithin(to, from, from + count * width);
+          to += count * width;
+        }
+      }
+    }
+    const capacity = Math.floor(arrays[0].length / (columns.length * width));
+    const narrow = new Cache(this.names, width, columns.length, capacity, arrays);
+    narrow.steps = steps;
+    return narrow;
+  }
+
+  /**
+   * Caches of one sentence each side by side. Aligned at the `end`, shorter ones have zeros before their first step, so
+   * that the next step of every sentence is appended in the same place; aligned at the `start`, after their last. With
+   * `arrays` to keep them in, what they held before may stand in place of the zeros.
+   */
+  static join(caches: readonly Cache[], aligned: 'start' | 'end', arrays?: Float32Array[]): Cache {
     const [{ names, width }] = caches;
+    const batch = caches.length;
     const length = Math.max(...caches.map((cache) => cache.length));
-    const joined = new Cache(names, width, caches.length, length + 1);
+    const room = arrays === undefined ? length + 1 : Math.floor((arrays[0]?.length ?? 0) / (batch * width));
+    const joined = new Cache(names, width, batch, room, arrays);
+    joined.reserve(length + 1);
     joined.steps = length;
     caches.forEach((cache, column) => {
       const gap = aligned === 'end' ? length - cache.length : 0;
       for (let step = 0; step < cache.length; step++) cache.copyStep(step, 0, joined, step + gap, column);
     });
     return joined;
+  }
+
+  /** Forgets all but the first `length` steps. */
+  truncate(length: number): void {
+    this.steps = Math.min(this.steps, length);
+  }
+
+  /** Appends `count` steps of a column of another cache, from step `first` on, to this one of one sentence. */
+  appendColumn(from: Cache, column: number, first: number, count: number): void {
+    this.reserve(this.steps + count);
+    for (let step = first; step < first + count; step++) from.copyStep(step, column, this, this.steps++, 0);
   }
 
   private copyStep(step: number, column: number, to: Cache, toStep: number, toColumn: number): void {
@@ -85,10 +122,22 @@ export class Cache {
     if (steps <= this.capacity) return;
     this.capacity = Math.max(steps, 2 * this.capacity);
     const size = this.capacity * this.batch * this.width;
-    for (let i = 0; i < this.arrays.length; i++) {
+    for (let i = 0; i < this.names.length; i++) {
       const larger = new Float32Array(size);
-      larger.set(this.arrays[i]);
+      // There may be room for part of a step behind the last one.
+      if (this.steps > 0) larger.set(this.arrays[i].subarray(0, this.steps * this.batch * this.width));
       this.arrays[i] = larger;
     }
   }
+}
+
+/** Rising numbers as runs of neighbours: the first of each run, and how many there are. */
+function consecutive(numbers: readonly number[]): [first: number, count: number][] {
+  const runs: [number, number][] = [];
+  for (const number of numbers) {
+    const last = runs.at(-1);
+    if (last !== undefined && last[0] + last[1] === number) last[1]++;
+    else runs.push([number, 1]);
+  }
+  return runs;
 }

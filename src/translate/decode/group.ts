@@ -45,5 +45,7 @@ export function afterReading(model: StepModel, group: Group, memory: Cache = gro
 }
 
 function rearranged(cache: Cache, columns: readonly number[], same: (column: number, row: number) => boolean): Cache {
-  return columns.length === cache.batch && columns.every(same) ? cache : cache.select(columns);
+  if (columns.length === cache.batch && columns.every(same)) return cache;
+  const rising = columns.length > 0 && columns.every((column, i) => i === 0 || column > columns[i - 1]);
+  return rising ? cache.narrowed(columns) : cache.select(columns);
 }

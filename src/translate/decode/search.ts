@@ -92,21 +92,25 @@ export class Search {
     this.over = true;
   }
 
-  private greedy({ width, tokens, scores }: Candidates, row: number): readonly number[] {
-    const [hypothesis] = this.hypotheses;
+  /** What greedy search would write next. */
+  proposal({ width, tokens, scores }: Candidates, row: number): { readonly token: number; readonly score: number } {
     const blocked = this.options.earlyEnd === 'block';
     for (let c = row * width; c < (row + 1) * width; c++) {
-      if (tokens[c] === special.eos) {
-        if (blocked) continue;
-        this.early = true;
-        return this.finish();
-      }
-      this.hypotheses = [{ tokens: [...hypothesis.tokens, tokens[c]], score: hypothesis.score + scores[c] }];
-      if (this.length < this.most) return [0];
-      this.early = true;
-      return this.finish();
+      if (blocked && tokens[c] === special.eos) continue;
+      return { token: tokens[c], score: scores[c] };
     }
     throw new RangeError(`none of the ${width} candidates can be written`);
+  }
+
+  private greedy(candidates: Candidates, row: number): readonly number[] {
+    const [hypothesis] = this.hypotheses;
+    const { token, score } = this.proposal(candidates, row);
+    if (token !== special.eos) {
+      this.hypotheses = [{ tokens: [...hypothesis.tokens, token], score: hypothesis.score + score }];
+      if (this.length < this.most) return [0];
+    }
+    this.early = true;
+    return this.finish();
   }
 
   private beamStep(candidates: Candidates, row: number, source: number): readonly number[] {

@@ -1,6 +1,6 @@
-import type { Action, Policy } from './policy.js';
+import type { Action, Counts, Policy, Proposal } from './policy.js';
 import { type Candidates, Search, type SearchOptions, searchDefaults } from './search.js';
-import type { StepModel } from './step-model.js';
+import type { TokenModel } from './token-model.js';
 
 /** A translation, in tokens. */
 export interface Decoded {
@@ -22,9 +22,9 @@ export class Sentence {
   private readonly delays: number[] = [];
 
   constructor(
-    private readonly policy: Policy,
+    public policy: Policy,
     options: SearchOptions,
-    model: StepModel,
+    model: Pick<TokenModel, 'beam' | 'maxPositions'>,
   ) {
     const { beam = searchDefaults.beam } = options;
     if (beam > model.beam) throw new RangeError(`the model was made for a beam of at most ${model.beam}, not ${beam}`);
@@ -32,11 +32,23 @@ export class Sentence {
     this.search = new Search(options, model.maxPositions - 1);
   }
 
-  get next(): Action {
+  get counts(): Counts {
     const { read, ended } = this;
-    const action = this.policy({ read, ended, written: this.search.length });
-    if (action === 'WRITE' && read === 0) throw new RangeError('the policy writes before it has read anything');
-    if (action === 'READ' && ended) throw new RangeError('the policy reads on after the end of the source');
+    return { read, ended, written: this.search.length };
+  }
+
+  /** What to do where the policy need not look at anything. */
+  get next(): Action {
+    return this.decide([]);
+  }
+
+  /** What to do after what the policy has looked at. */
+  decide(proposals: readonly Proposal[]): Action {
+    if (this.ended) return 'WRITE';
+    const action = this.policy.decide({ ...this.counts, proposals });
+    if (action === 'WRITE' && this.read === 0) {
+      throw new RangeError(`the policy ${this.policy.name} writes before it has read anything`);
+    }
     return action;
   }
 

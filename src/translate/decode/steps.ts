@@ -154,7 +154,7 @@ function addCache(outputs: Record<string, Tensor>, owner: string, layer: number,
 }
 
 /** New token i sees the step j of T + N iff T − length ≤ j ≤ T + i. As a bias [B, 1, N, T + N]. */
-function pastBias(lengths: Tensor, added: Dim, past: Tensor): Tensor {
+export function pastBias(lengths: Tensor, added: Dim, past: Tensor): Tensor {
   const [before] = past.shape;
   const steps = concat([sub(range(before), dimension(before)), range(added)], 0); // −T … N − 1
   const j = reshape(steps, [1, 1, steps.shape[0]]);
@@ -164,7 +164,7 @@ function pastBias(lengths: Tensor, added: Dim, past: Tensor): Tensor {
 }
 
 /** Embedded tokens [N, B, D]; the first of sentence b stands at position lengths[b], or at 0. */
-function embedAt(
+export function embedAt(
   p: Parameters,
   model: TranslationModel,
   side: 'encoder' | 'decoder',
@@ -180,7 +180,7 @@ function embedAt(
 }
 
 /** A row [V] to be added to log-probabilities. */
-function neverProposed({ vocabulary }: TranslationModel): Tensor {
+export function neverProposed({ vocabulary }: TranslationModel): Tensor {
   const row = new Float32Array(vocabulary.target);
   for (const id of [special.pad, special.bos]) row[id] = LOWEST;
   return constant(row);

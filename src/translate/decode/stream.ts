@@ -1,10 +1,9 @@
 import { special } from '../text/vocabulary.js';
-import { tooLong } from './batch.js';
-import { afterReading, type Group, writeRound } from './group.js';
+import { ask, Interpreter } from './interpreter.js';
 import type { Policy } from './policy.js';
 import { type SearchOptions, searchDefaults } from './search.js';
-import { type Decoded, Sentence } from './sentence.js';
-import type { Source, StepModel } from './step-model.js';
+import type { Decoded } from './sentence.js';
+import type { TokenModel } from './token-model.js';
 
 /** A READ or a WRITE as it happens. */
 export interface StreamEvent {
@@ -18,45 +17,48 @@ export interface StreamOptions extends SearchOptions {
 }
 
 /**
- * Translates one sentence while its tokens arrive: each READ encodes one token and each WRITE decodes one, over what is
- * kept of the earlier ones. The tokens are those of `translateBatch` with the same policy. With a beam, what remains to
- * be written once the source has ended comes all at once.
+ * Translates one sentence while its tokens arrive, under any policy. The tokens are those of `interpretBatch` with the
+ * same policy. With a beam, what remains to be written once the source has ended comes all at once.
  */
 export class TokenStream {
-  private readonly sentence: Sentence;
-  private readonly source: Source;
-  private readonly waiting: number[] = [];
-  /** All that was read. */
-  private readonly taken: number[] = [];
-  private group: Group;
+  private readonly interpreter: Interpreter;
   private complete = false;
   /** Target tokens that are settled. */
   private written = 0;
 
+  /** @param models those that the policy runs over, most often one */
   constructor(
-    private readonly model: StepModel,
+    private readonly models: readonly TokenModel[],
     policy: Policy,
     private readonly options: StreamOptions = {},
   ) {
-    this.sentence = new Sentence(policy, options, model);
-    this.source = model.source(1);
-    this.group = { sentences: [this.sentence], target: model.target(1), memory: this.source.memory };
+    const onRead = (token: number): void => options.onEvent?.({ action: 'READ', token });
+    this.interpreter = new Interpreter(models, policy, { ...options, onRead });
+  }
+
+  get policy(): Policy {
+    return this.interpreter.policy;
+  }
+
+  /** Another policy over the same models from here on. What is written stays. */
+  set policy(policy: Policy) {
+    this.interpreter.policy = policy;
   }
 
   /** The translation is complete; further source tokens are not looked at. */
   get done(): boolean {
-    return this.sentence.search.done;
+    return this.interpreter.done;
   }
 
   /** The translation so far. */
   get decoded(): Decoded {
-    return this.sentence.decoded;
+    return this.interpreter.decoded;
   }
 
   /** Takes source tokens and returns the target tokens that can now be written. */
   push(tokens: Iterable<number>): Promise<number[]> {
     if (this.complete) throw new RangeError('the sentence has ended: nothing can be pushed');
-    this.waiting.push(...tokens);
+    for (const token of tokens) this.interpreter.hear(token);
     return this.work();
   }
 
@@ -64,41 +66,24 @@ export class TokenStream {
   end(): Promise<number[]> {
     if (this.complete) throw new RangeError('the sentence has ended already');
     this.complete = true;
-    if (this.taken.length + this.waiting.length === 0) this.sentence.takeNothing();
-    else this.waiting.push(special.eos);
+    this.interpreter.hear(special.eos);
     return this.work();
   }
 
   private async work(): Promise<number[]> {
-    const { sentence, waiting } = this;
+    const { interpreter, models } = this;
     const start = this.written;
-    while (!sentence.search.done) {
-      if (sentence.next === 'READ') {
-        const token = waiting.shift();
-        if (token === undefined) break;
-        await this.take(token);
-      } else {
-        this.group = await writeRound(this.model, this.group);
-        this.announce();
-      }
+    for (let asked = interpreter.questions(); asked.length > 0; asked = interpreter.questions()) {
+      interpreter.answer(await ask(models, asked));
+      this.announce();
     }
-    if (sentence.search.done) waiting.length = 0;
-    return sentence.search.tokens.slice(start);
-  }
-
-  private async take(token: number): Promise<void> {
-    const { model, sentence, taken } = this;
-    taken.push(token);
-    if (taken.length > model.maxPositions) throw tooLong(taken.length, model.maxPositions);
-    const again = model.reencodes ? await model.encode([taken], [taken.length]) : undefined;
-    if (again === undefined) await model.read(this.source, [token], [sentence.read]);
-    this.group = afterReading(model, this.group, again);
-    sentence.take(token === special.eos);
-    this.options.onEvent?.({ action: 'READ', token });
+    // Of several models most are never asked.
+    if (!this.done && models.length === 1) await models[0].listen?.([interpreter.heard(0)]);
+    return interpreter.sentence.search.tokens.slice(start);
   }
 
   private announce(): void {
-    const { search, ended } = this.sentence;
+    const { search, ended } = this.interpreter.sentence;
     // Among several hypotheses nothing is settled before the search is over.
     if (ended && !search.done && (this.options.beam ?? searchDefaults.beam) > 1) return;
     const { tokens } = search;

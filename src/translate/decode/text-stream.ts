@@ -2,8 +2,8 @@ import type { TextPipeline, TokenDecoder, WordEncoder } from '../text/pipeline.j
 import { special, type Vocabulary } from '../text/vocabulary.js';
 import type { Policy } from './policy.js';
 import type { Decoded } from './sentence.js';
-import type { StepModel } from './step-model.js';
 import { type StreamOptions, TokenStream } from './stream.js';
+import type { TokenModel } from './token-model.js';
 
 /** One side of a language pair: how text becomes ids, and back. */
 export interface TextSide {
@@ -18,15 +18,24 @@ export class TextStream {
   private readonly decoder: TokenDecoder;
 
   constructor(
-    model: StepModel,
+    models: readonly TokenModel[],
     private readonly source: TextSide,
     private readonly target: TextSide,
     policy: Policy,
     options: StreamOptions = {},
   ) {
-    this.stream = new TokenStream(model, policy, options);
+    this.stream = new TokenStream(models, policy, options);
     this.encoder = source.pipeline.wordEncoder();
     this.decoder = target.pipeline.textDecoder();
+  }
+
+  get policy(): Policy {
+    return this.stream.policy;
+  }
+
+  /** Another policy over the same models from here on. What is written stays. */
+  set policy(policy: Policy) {
+    this.stream.policy = policy;
   }
 
   /** The translation is complete, whatever words may still come. */

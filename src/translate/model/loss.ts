@@ -59,7 +59,7 @@ export function lossModel(
     const targets = reshape(wide(target), [rows]);
     const weight = outputWeight(p, model);
     const smoothed = linearCrossEntropy(x, weight, targets, { smoothing, form: 'fairseq' }); // [rows]
-    const plain = sub(smoothed, smoothingTerm(x, weight, targets, smoothing));
+    const plain = smoothing === 0 ? smoothed : sub(smoothed, smoothingTerm(x, weight, targets, smoothing));
 
     const real = cast(less(expandDims(range(steps), 1), wide(targetLengths)), x.dtype); // [T, B]
     const perSentence = (losses: Tensor): Tensor => sum(mul(reshape(losses, [steps, batch]), real), { axes: [0] });

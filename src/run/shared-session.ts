@@ -1,0 +1,129 @@
+import { InputError } from '../errors.js';
+import type { Ranks } from '../ranks.js';
+import type { Snapshot } from './checkpoint.js';
+import type { LogRecord } from './metrics-log.js';
+import { type Resumable, runSession, type Session, type SessionOptions, type SessionOutcome } from './session.js';
+
+/**
+ * `runSession` for a run on which several processes work in step. Rank 0 has the folder, is listened to when a signal
+ * asks to stop, and tells the others where to begin and when to end; they have no files and ignore signals.
+ */
+export async function runSharedSession(
+  ranks: Ranks,
+  options: SessionOptions,
+  subject: Resumable,
+  loop: (session: Session) => Promise<void>,
+): Promise<SessionOutcome> {
+  if (ranks.rank === 0) {
+    const resumeCommand = `mpirun -n ${ranks.size} tcts train --resume ${options.folder}`;
+    const shared = { resumeCommand, ...options, processes: ranks.size };
+    const outcome = await runSession(shared, subject, async (folder) => {
+      const session = new SharedSession(ranks, folder);
+      shareSnapshot(ranks, session.step > 0 ? subject.capture() : undefined);
+      await loop(session);
+    });
+    return ranks.fromFirst(outcome);
+  }
+  for (const signal of SIGNALS) process.on(signal, ignore);
+  try {
+    const session = new SharedSession(ranks, undefined);
+    const start = shareSnapshot(ranks, undefined);
+    if (start !== undefined) subject.restore(start);
+    await loop(session);
+    return ranks.fromFirst<SessionOutcome | undefined>(undefined)!;
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, ignore);
+  }
+}
+
+/** The snapshot of rank 0, if it has one, in all ranks; the others give undefined. */
+export function shareSnapshot(ranks: Ranks, own: Snapshot | undefined): Snapshot | undefined {
+  const head = ranks.fromFirst(own && { names: [...own.tensors.keys()], state: own.state });
+  if (head === undefined) return undefined;
+  // One by one: all tensors together may be more than MPI can count.
+  const tensors = head.names.map((name) => [name, ranks.fromFirst(own?.tensors.get(name))!] as const);
+  return { tensors: new Map(tensors), state: head.state };
+}
+
+/** The session of one of the ranks. Whatever rank 0 learns from its folder, all are told. */
+class SharedSession implements Session {
+  private view: View;
+
+  constructor(
+    private readonly ranks: Ranks,
+    /** Rank 0's own session. */
+    private readonly folder: Session | undefined,
+  ) {
+    this.view = this.look();
+  }
+
+  get step(): number {
+    return this.view.step;
+  }
+
+  get stopRequested(): boolean {
+    return this.view.stopRequested;
+  }
+
+  get shouldStop(): boolean {
+    return this.view.shouldStop;
+  }
+
+  get bestSoFar(): Session['bestSoFar'] {
+    return this.view.bestSoFar;
+  }
+
+  log(step: number, record: LogRecord): void {
+    const records = this.ranks.share(JSON.stringify(record));
+    const other = records.findIndex((found) => found !== records[0]);
+    if (other > 0) {
+      throw new InputError(
+        `the processes of the run have come apart at step ${step}: process 0 has ${records[0]}, process ${other} ` +
+          `has ${records[other]}; they need the same data, the same version and the same kind of processor`,
+      );
+    }
+    this.folder?.log(step, record);
+  }
+
+  histogram(step: number, name: string, values: ArrayLike<number>): void {
+    this.folder?.histogram(step, name, values);
+  }
+
+  progress(...progress: Parameters<Session['progress']>): void {
+    this.folder?.progress(...progress);
+  }
+
+  note(text: string): void {
+    this.folder?.note(text);
+  }
+
+  best(step: number, score: number): boolean {
+    const isBest = this.ranks.fromFirst(this.folder?.best(step, score))!;
+    this.view = this.look();
+    return isBest;
+  }
+
+  async maybeSave(step: number): Promise<void> {
+    await this.folder?.maybeSave(step);
+    this.view = this.look();
+  }
+
+  private look(): View {
+    const { folder } = this;
+    return this.ranks.fromFirst(
+      folder && {
+        step: folder.step,
+        stopRequested: folder.stopRequested,
+        shouldStop: folder.shouldStop,
+        bestSoFar: folder.bestSoFar,
+      },
+    )!;
+  }
+}
+
+/** What all ranks know of rank 0's session; the same in all, whatever signal comes in meanwhile. */
+type View = Pick<Session, 'step' | 'stopRequested' | 'shouldStop' | 'bestSoFar'>;
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+function ignore(): void {}

@@ -1,0 +1,59 @@
+import { InputError } from '../../errors.js';
+import type { Counts, Policy, View } from '../decode/policy.js';
+import { probability, wholeFrom1 } from './settings.js';
+
+export interface AdaptiveOptions {
+  /** k_min: with a smaller lag it always READs. Default 1. */
+  readonly min?: number;
+  /** k_max: with this lag it always WRITEs. Default 10. */
+  readonly max?: number;
+  /** ρ at the lag k_min. Default 1. */
+  readonly from?: number;
+  /** ρ at the lag k_max; between the two ρ is linear. Default 0. */
+  readonly to?: number;
+}
+
+/**
+ * Choosing among wait-k_min … wait-k_max by confidence (Zheng et al. 2020). With the lag l = |read| − |written| the model
+ * of wait-l is asked, and its token is written if max_v p_l(v) ≥ ρ_l, where ρ_l = ρ_min − (l − k_min)(ρ_min − ρ_max) /
+ * (k_max − k_min). Once the source has ended the model of wait-k_max goes on.
+ *
+ * @param waits what the models were trained for, one wait each; a lag asks the nearest one, the smaller of two equally
+ * near. One model of many waits is asked for all lags. In each case target position i sees i + l source tokens, as in
+ * training for wait-l.
+ */
+export function adaptive(options: AdaptiveOptions = {}, waits: readonly number[] = [1]): Policy {
+  const { min = 1, max = 10, from = 1, to = 0 } = options;
+  wholeFrom1('min', min);
+  wholeFrom1('max', max);
+  probability('from', from);
+  probability('to', to);
+  if (min > max) throw new InputError(`expected at most max = ${max}, found ${min}`, { key: 'min' });
+  const threshold = (lag: number): number => from - ((lag - min) * (from - to)) / (max - min);
+  const views = new Map<number, View>();
+  for (let lag = min; lag <= max; lag++) views.set(lag, { model: nearest(waits, lag), wait: lag });
+  const lagOf = ({ read, written, ended }: Counts): number => (ended ? max : Math.min(read - written, max));
+  return {
+    name: `adaptive:min=${min},max=${max},from=${from},to=${to}`,
+    look: (counts) => {
+      const view = views.get(lagOf(counts));
+      return view === undefined ? [] : [view];
+    },
+    decide: (state) => {
+      const lag = lagOf(state);
+      if (lag === max) return 'WRITE';
+      const [proposal] = state.proposals;
+      return proposal !== undefined && Math.exp(proposal.score) >= threshold(lag) ? 'WRITE' : 'READ';
+    },
+  };
+}
+
+function nearest(waits: readonly number[], lag: number): number {
+  const distance = (place: number): number => Math.abs(waits[place] - lag);
+  return waits
+    .map((_, place) => place)
+    .reduce((a, b) => {
+      const closer = distance(b) - distance(a) || waits[b] - waits[a];
+      return closer < 0 ? b : a;
+    });
+}

@@ -1,0 +1,100 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  createPolicy,
+  fileNameOf,
+  ownPolicy,
+  type PolicySpec,
+  parsePolicies,
+} from '../../src/translate/policies/index.js';
+
+describe('the text of a policy', () => {
+  it('names the policy and its settings', () => {
+    expect(parsePolicies('wait-k:3')).toEqual([{ name: 'wait-k', k: 3 }]);
+    expect(parsePolicies('wait-k:full')).toEqual([{ name: 'wait-k', k: 'full' }]);
+    expect(parsePolicies('wait-k')).toEqual([{ name: 'wait-k' }]);
+    expect(parsePolicies(' wait-if-diff:initial=2, step=1 ')).toEqual([{ name: 'wait-if-diff', initial: 2, step: 1 }]);
+    expect(parsePolicies('adaptive:min=2,max=8,from=.9,to=0.25')).toEqual([
+      { name: 'adaptive', min: 2, max: 8, from: 0.9, to: 0.25 },
+    ]);
+    expect(parsePolicies('monotonic')).toEqual([{ name: 'monotonic' }]);
+  });
+
+  it('stands for all combinations of its lists, the last setting changing first', () => {
+    expect(parsePolicies('wait-k:1,3,full')).toEqual([1, 3, 'full'].map((k) => ({ name: 'wait-k', k })));
+    expect(parsePolicies('wait-if-worse:initial=2,4,step=1,3')).toEqual(
+      [
+        [2, 1],
+        [2, 3],
+        [4, 1],
+        [4, 3],
+      ].map(([initial, step]) => ({ name: 'wait-if-worse', initial, step })),
+    );
+  });
+
+  it.each([
+    [
+      'wait',
+      'expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, monotonic with its settings, found "wait"',
+    ],
+    ['', 'found ""'],
+    ['wait-k:0', 'expected a whole number from 1 on for k of wait-k, found "0"'],
+    ['wait-k:', 'found "wait-k:"'],
+    ['wait-k:3,', 'found ""'],
+    ['wait-k:m=3', '"m=3" is no setting of wait-k, expected each once of: k'],
+    ['wait-if-diff:2', '"2" is no setting of wait-if-diff, expected each once of: initial, step'],
+    ['wait-if-diff:step=1,step=2', '"step=2" is no setting of wait-if-diff'],
+    ['wait-if-diff:toString=1', '"toString=1" is no setting of wait-if-diff'],
+    ['adaptive:from=1.2', 'expected a number from 0 to 1 for from of adaptive, found "1.2"'],
+    ['adaptive:from=0.2=3', '"from=0.2=3" is no setting of adaptive'],
+    ['monotonic:k=3', '"k=3" is no setting of monotonic, expected each once of: none'],
+  ])('%j is refused', (text, message) => {
+    expect(() => parsePolicies(text)).toThrow(message);
+  });
+
+  it('is the name of the policy that it makes', () => {
+    const whole = fc.integer({ min: 1, max: 99 });
+    const share = fc.integer({ min: 0, max: 100 }).map((n) => n / 100);
+    const specs: fc.Arbitrary<PolicySpec> = fc.oneof(
+      fc.record({ name: fc.constant('wait-k' as const), k: fc.oneof(whole, fc.constant('full' as const)) }),
+      fc.record({ name: fc.constantFrom('wait-if-worse', 'wait-if-diff'), initial: whole, step: whole }),
+      fc
+        .record({ name: fc.constant('adaptive' as const), min: whole, max: whole, from: share, to: share })
+        .filter(({ min, max }) => min <= max),
+    );
+    fc.assert(
+      fc.property(specs, (spec) => {
+        expect(parsePolicies(createPolicy(spec, [3]).name)).toEqual([spec]);
+      }),
+    );
+  });
+});
+
+describe('a policy', () => {
+  it('is by default what the model was trained for', () => {
+    expect([ownPolicy([3]).name, ownPolicy(['full']).name, ownPolicy(['monotonic']).name]).toEqual([
+      'wait-k:3',
+      'wait-k:full',
+      'monotonic',
+    ]);
+    expect(createPolicy({ name: 'wait-k' }, [7, 9]).name).toBe('wait-k:7');
+  });
+
+  it('has a name for files', () => {
+    const names = ['wait-k:3', 'wait-k:full', 'wait-if-diff:initial=2,step=1', 'adaptive'].map((text) =>
+      fileNameOf(createPolicy(parsePolicies(text)[0], [3])),
+    );
+    expect(names).toEqual([
+      'wait-3',
+      'wait-full',
+      'wait-if-diff-initial-2-step-1',
+      'adaptive-min-1-max-10-from-1-to-0',
+    ]);
+  });
+
+  it('is refused for models that cannot have it', () => {
+    expect(() => createPolicy({ name: 'monotonic' }, [3])).toThrow('policy: monotonic is not for this model');
+    expect(() => createPolicy({ name: 'wait-k', k: 3 }, ['monotonic'])).toThrow('it decides itself (monotonic)');
+    expect(() => createPolicy({ name: 'adaptive' }, ['full'])).toThrow('this one was trained on whole sentences');
+  });
+});
