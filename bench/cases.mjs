@@ -86,6 +86,7 @@ export const cases = [
     target: 1,
   },
   overhead('exact', 1.15),
+  overhead('estimated', 1.15),
   overhead('cached', 1.04),
   incremental(14),
   incremental(28),

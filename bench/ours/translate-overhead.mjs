@@ -15,7 +15,7 @@ import { MULTI30K, randomSentences, VOCABULARY } from './translation.mjs';
 const PAIRS = 5000;
 const WAITS = { waits: 13, main: 3 };
 
-/** @param {{ threads: number, strategy: 'fixed' | 'learned', mainLoss?: 'exact' | 'cached' }} options */
+/** @param {{ threads: number, strategy: 'fixed' | 'learned', mainLoss?: 'exact' | 'estimated' | 'cached' }} options */
 export async function setup({ threads, strategy: name, mainLoss = 'exact' }) {
   const folder = mkdtempSync(join(tmpdir(), 'tcts-bench-'));
   const problem = await TranslationProblem.create(

@@ -57,7 +57,7 @@ async function trainCommand(target: string, options: TrainOptions, ranks?: Ranks
     });
   }
   const file = isFolder ? join(target, 'config.yaml') : target;
-  const config = loadConfig(trainConfigSchema, file, { set: [...options.set, ...shorthands(options)] });
+  const config = loadConfig(trainConfigSchema, file, { set: [...shorthands(options), ...options.set] });
   const folder = isFolder ? target : runPath(config, target);
   const { resume, quiet } = options;
   const { outcome, result } = await trainingRun(config, { folder, resume, quiet, ranks });

@@ -55,11 +55,11 @@ export const translationSchema = z.strictObject({
     clipNorm: z.number().positive().nullable().default(null).describe('Largest norm of the gradient; null: any.'),
   }).describe('Adam and its learning rate.'),
   mainLoss: z
-    .enum(['exact', 'cached'])
-    .default('exact')
+    .enum(['exact', 'estimated', 'cached'])
+    .default('estimated')
     .describe(
-      "How the scheduler's feature of that name is had: computed for every sentence, or remembered from the last time " +
-        'that the sentence was trained on the main task.',
+      "How the scheduler's feature of that name is had: computed for every sentence, the same with products in 8 bits, or " +
+        'remembered from the last time that the sentence was trained on the main task.',
     ),
   validation: section({
     split: z.string().min(1).default('valid').describe('Split of the corpus.'),

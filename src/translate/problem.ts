@@ -73,7 +73,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     const tasks = waitTasks(config.waits);
     const main = config.waits === 'full' ? 0 : taskIndex(tasks, config.main, 'problem.main');
     if (config.mainLoss === 'cached' && config.batch.accumulate > 1) {
-      throw new InputError('losses are remembered from updates of one batch, expected 1 or mainLoss: exact', {
+      throw new InputError('losses are remembered from updates of one batch, expected 1 or another mainLoss', {
         key: 'problem.batch.accumulate',
       });
     }

@@ -45,6 +45,15 @@ test('a run leaves its figures in its folder', async () => {
   expect(again.stderr).toMatch(/runs\/small: a run is there already: resume it, or choose another name\n$/);
 });
 
+test('--set gives the strategy that a shorthand names its keys, in whatever order they come', async () => {
+  const folder = folderWith();
+  const set = ['--set', 'strategy.easiest=first', '--strategy', 'curriculum'];
+  expect((await tcts(folder, 'train', 'small.yaml', ...set, '--quiet')).code).toBe(0);
+  expect(readFileSync(join(folder, 'runs/small/config.yaml'), 'utf8')).toMatch(
+    /name: curriculum\n {2}easiest: first\n/,
+  );
+});
+
 test('results can be printed as JSON, and resuming a finished run only prints them', async () => {
   const folder = folderWith();
   const first = await tcts(folder, 'train', 'small.yaml', '--set', 'strategy.name=mtl', '--json', '--quiet');

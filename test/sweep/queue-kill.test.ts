@@ -51,8 +51,9 @@ describeWithRedis('a sweep on two workers, of which one is killed, in a Redis th
         return worker;
       };
       const [doomed, other] = [startWorker(), startWorker()];
-      // Both are there when the first job comes: what a worker says first is that it listens.
-      await Promise.all([doomed, other].map(({ child }) => once(child.stderr, 'data')));
+      // Both are there when the first job comes.
+      const greetings = await Promise.all([doomed, other].map(({ child }) => once(child.stderr, 'data')));
+      for (const [line] of greetings) expect(line).toMatch(/^listening/);
       const sweep = startTcts(
         folder,
         'sweep',
@@ -129,7 +130,7 @@ class SharedRuns {
       const found = this.look().filter(condition);
       if (found.length > 0) return found;
     }
-    throw new Error('it does not come to pass');
+    throw new Error(`it does not come to pass: ${JSON.stringify(this.look())}`);
   }
 
   watch(): { stop(): void } {
