@@ -1,7 +1,9 @@
+import { InputError } from '../errors.js';
 import type { CorpusLatency } from '../metrics/index.js';
 import { Progress } from '../run/progress.js';
 import { searchDefaults } from '../translate/decode/search.js';
 import { evaluateTranslation, type TranslationScores } from '../translate/evaluate.js';
+import { evaluateWaitLoss } from '../translate/wait-loss.js';
 import { type Evaluate, refuseFlags } from './evaluate.js';
 import { policiesOf } from './search-flags.js';
 import { textTable } from './text-table.js';
@@ -9,6 +11,7 @@ import { textTable } from './text-table.js';
 /** `tcts evaluate` for a run of a translation. */
 export const evaluateTranslationRun: Evaluate = async (run, flags) => {
   refuseFlags(flags, 'translation', 'against');
+  if (flags.loss) return evaluateLoss(run, flags);
   const { split = 'test', data: corpus, models, threads } = flags;
   const { beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd } = flags;
   const policies = policiesOf(flags);
@@ -19,6 +22,17 @@ export const evaluateTranslationRun: Evaluate = async (run, flags) => {
   progress.end();
   const json = { run, split, beam, early_end: earlyEnd, results: scores.map(figures) };
   return { json, text: textOf(scores, `${split}, beam ${beam}, early end ${earlyEnd}ed`) };
+};
+
+/** `tcts evaluate --loss`: how likely the references are under wait-k. */
+const evaluateLoss: Evaluate = async (run, flags) => {
+  refuseFlags(flags, 'translation with --loss', 'policy', 'models', 'beam', 'earlyEnd', 'data');
+  const { k: waits, split, threads } = flags;
+  if (waits === undefined) throw new InputError('missing, expected waits to measure the loss with', { key: '--k' });
+  const losses = await evaluateWaitLoss(run, { waits, split, threads });
+  const rows = losses.map(({ k, plain, smoothed }) => [String(k), plain.toFixed(4), smoothed.toFixed(4)]);
+  const text = `${textTable(['k', 'loss', 'smoothed'], rows)}\n\nnats per token of ${losses[0].split}`;
+  return { json: { run, results: losses }, text };
 };
 
 /** A bar for each policy, one after the other. */

@@ -9,6 +9,7 @@ export interface EvaluateFlags extends PolicyFlags {
   readonly against?: string;
   readonly beam?: number;
   readonly earlyEnd?: 'allow' | 'block';
+  readonly loss?: boolean;
   readonly threads: number;
   readonly json: boolean;
 }
@@ -47,6 +48,7 @@ export function registerEvaluate(program: Command): void {
         'block',
       ]),
     )
+    .option('--loss', 'translation: only the loss with each wait of --k (split: that of validation); nothing is translated')
     .addOption(new Option('--threads <n>', 'threads of the model').argParser(whole).default(2))
     .option('--json', 'print the figures as JSON', false)
     .addHelpText(
@@ -63,6 +65,7 @@ Examples:
   tcts evaluate runs/csi300 --split validation --json
   tcts evaluate runs/csi300-mtl --against runs/csi300
   tcts evaluate runs/multi30k --k 1,3,5,7,9
+  tcts evaluate runs/multi30k --k 1,3,5,7,9 --loss
   tcts evaluate runs/full --policy wait-if-diff:initial=2,4,6,step=1,2 --early-end block`,
     )
     .action(async (run: string, flags: EvaluateFlags) => {

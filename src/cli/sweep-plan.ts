@@ -53,7 +53,7 @@ function laterSteps({ groups, waitKStar }: Plan): string[] {
       : [`${name}: each run starts from that of ${warmStart} with its main task and seed`]),
   ]);
   const star = waitKStar && [
-    `wait-k*: for k = ${waitKStar.for.join(', ')}, the run of ${waitKStar.among} with the best BLEU on ${waitKStar.split}`,
+    `wait-k*: for k = ${waitKStar.for.join(', ')}, the run of ${waitKStar.among} with the lowest loss on ${waitKStar.split}`,
   ];
   return [...selecting, ...(star ?? []), ...filled];
 }

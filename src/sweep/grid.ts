@@ -88,8 +88,8 @@ export const gridSchema = z.strictObject({
         .min(1)
         .describe('Main tasks k.')
         .meta({ examples: [[1, 3]] }),
-      split: z.string().min(1).default('valid').describe('Split whose BLEU decides.'),
-      beam: z.int().min(1).default(5).describe('Beam, of the choice and of the test.'),
+      split: z.string().min(1).default('valid').describe('Split whose loss decides.'),
+      beam: z.int().min(1).default(5).describe('Beam of the test.'),
     })
     .optional()
     .describe(

@@ -45,7 +45,7 @@ export interface ChoiceRecord {
   readonly for: Readonly<Record<string, string>>;
   readonly candidates: readonly {
     readonly labels: Readonly<Record<string, string>>;
-    /** Validation performance (of wait-k*: validation BLEU), mean over `runs`; null if none of them finished. */
+    /** Validation performance (of wait-k*: on wait-k), mean over `runs`; null if none of them finished. */
     readonly score: number | null;
     readonly runs: readonly string[];
   }[];
@@ -69,6 +69,9 @@ export function readSweep(folder: string): SweepRecord | undefined {
 export function writeSweep(folder: string, record: SweepRecord): void {
   writeFileAtomic(join(folder, NAME), `${JSON.stringify(record, null, 2)}\n`);
 }
+
+/** The step of a choice among models that were each trained on one wait. */
+export const WAIT_K_STAR = 'wait-k*';
 
 const NAME = 'sweep.json';
 export const FORMAT = 'tcts sweep 1';

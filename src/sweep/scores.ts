@@ -2,15 +2,16 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { readText } from '../files.js';
+import { waitLossFile } from '../translate/wait-loss.js';
 
 /** Validation performance of a finished run on its main task, where it was best. */
 export function validationPerformance(folder: string): number {
   return figureAt(join(folder, 'result.json'), ['best', 'performance']);
 }
 
-/** BLEU of the tokenised text of a split under wait-k, as `tcts evaluate` has left it in the run folder. */
-export function waitBleu(folder: string, split: string, k: number, beam: number): number {
-  return figureAt(join(folder, 'evaluation', `${split}-wait-${k}-beam-${beam}`, 'scores.json'), ['bleu']);
+/** Performance of a run on a split under wait-k, as `tcts evaluate --loss` has left it in the run folder. */
+export function waitPerformance(folder: string, split: string, k: number): number {
+  return figureAt(waitLossFile(folder, split, k), ['performance']);
 }
 
 function figureAt(file: string, path: readonly string[]): number {
