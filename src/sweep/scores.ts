@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { readText } from '../files.js';
-import { waitLossFile } from '../translate/wait-loss.js';
 
 /** Validation performance of a finished run on its main task, where it was best. */
 export function validationPerformance(folder: string): number {
@@ -11,7 +10,7 @@ export function validationPerformance(folder: string): number {
 
 /** Performance of a run on a split under wait-k, as `tcts evaluate --loss` has left it in the run folder. */
 export function waitPerformance(folder: string, split: string, k: number): number {
-  return figureAt(waitLossFile(folder, split, k), ['performance']);
+  return figureAt(join(folder, 'evaluation', `${split}-wait-${k}-loss.json`), ['performance']);
 }
 
 function figureAt(file: string, path: readonly string[]): number {

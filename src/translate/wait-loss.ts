@@ -50,19 +50,15 @@ export async function evaluateWaitLoss(run: string, options: WaitLossOptions): P
     for (const k of waits) {
       const loss = await evaluation.corpus(pairs, k, validation.tokens);
       const { plain, smoothed } = loss;
-      const result = { split, k, plain, smoothed, performance: -loss[validation.loss], file: waitLossFile(run, split, k) };
-      writeFileAtomic(result.file, `${JSON.stringify({ ...result, step }, null, 2)}\n`);
+      const file = join(run, 'evaluation', `${split}-wait-${k}-loss.json`);
+      const result = { split, k, plain, smoothed, performance: -loss[validation.loss], file };
+      writeFileAtomic(file, `${JSON.stringify({ ...result, step }, null, 2)}\n`);
       losses.push(result);
     }
     return losses;
   } finally {
     for (const resource of opened.reverse()) await resource.close();
   }
-}
-
-/** Where the loss of a run under wait-k is kept. */
-export function waitLossFile(run: string, split: string, k: number): string {
-  return join(run, 'evaluation', `${split}-wait-${k}-loss.json`);
 }
 
 function lossConfig(run: string) {

@@ -45,7 +45,7 @@ describeWithRedis('a sweep on two workers, of which one is killed, in a Redis th
       const redis = await startRedis({ persistent });
       mkdirSync(join(folder, 'shared'));
       const startWorker = () => {
-        const args = ['worker', '--queue', redis.url, '--runs', 'shared', '--lease', '3', '--cores', '1'];
+        const args = ['worker', '--queue', redis.url, '--runs', 'shared', '--lease', '5', '--cores', '1'];
         const worker = startTcts(folder, ...args);
         onTestFinished(() => void worker.child.kill('SIGKILL'));
         return worker;
