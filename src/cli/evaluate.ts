@@ -48,7 +48,10 @@ export function registerEvaluate(program: Command): void {
         'block',
       ]),
     )
-    .option('--loss', 'translation: only the loss with each wait of --k (split: that of validation); nothing is translated')
+    .option(
+      '--loss',
+      'translation: only the loss with each wait of --k (split: that of validation); nothing is translated',
+    )
     .addOption(new Option('--threads <n>', 'threads of the model').argParser(whole).default(2))
     .option('--json', 'print the figures as JSON', false)
     .addHelpText(

@@ -38,7 +38,10 @@ const latency = z.object({ AP: figure, AL: figure, LAAL: figure, DAL: figure }).
 
 const translationScores = z.object({
   split: z.string(),
-  k: z.number(),
+  /** Of wait-k; `full` reads the whole sentence first, null is another policy. */
+  k: z.union([z.number(), z.literal('full')]).nullable(),
+  /** As `--policy` takes it. */
+  policy: z.string().optional(),
   beam: z.number(),
   earlyEnd: z.enum(['allow', 'block']),
   sentences: z.number(),
@@ -55,27 +58,39 @@ const translationScores = z.object({
 /** What `tcts evaluate` left of a forecast on one part of the data. */
 export type ForecastFigures = z.output<typeof forecastScores> & { readonly folder: string };
 
+/** What `tcts evaluate` left of a translation under one policy. */
+export type PolicyFigures = z.output<typeof translationScores> & { readonly folder: string };
+
 /** What `tcts evaluate` left of a translation with one wait. */
-export type TranslationFigures = z.output<typeof translationScores> & { readonly folder: string };
+export type TranslationFigures = PolicyFigures & { readonly k: number };
 
 /** Everything below `evaluation/` of a run folder. */
 export interface Evaluations {
   readonly forecasts: readonly ForecastFigures[];
   readonly translations: readonly TranslationFigures[];
+  /** Translations under another policy than wait-k. */
+  readonly policies: readonly PolicyFigures[];
 }
 
 export function readEvaluations(run: string): Evaluations {
   const folder = join(run, 'evaluation');
   const forecasts: ForecastFigures[] = [];
   const translations: TranslationFigures[] = [];
+  const policies: PolicyFigures[] = [];
   for (const name of existsSync(folder) ? readdirSync(folder).sort() : []) {
     const file = join(folder, name, 'scores.json');
     // Without it the evaluation has not ended.
     if (!existsSync(file)) continue;
     const at = { folder: join(folder, name) };
     const isTranslation = 'k' in readJsonFile(file, z.looseObject({}));
-    if (isTranslation) translations.push({ ...readJsonFile(file, translationScores), ...at });
-    else forecasts.push({ ...readJsonFile(file, forecastScores), ...at });
+    if (!isTranslation) {
+      forecasts.push({ ...readJsonFile(file, forecastScores), ...at });
+      continue;
+    }
+    const figures = readJsonFile(file, translationScores);
+    const { k } = figures;
+    if (typeof k === 'number') translations.push({ ...figures, k, ...at });
+    else policies.push({ ...figures, ...at });
   }
-  return { forecasts, translations };
+  return { forecasts, translations, policies };
 }

@@ -12,6 +12,7 @@ import { runsSection } from './sections/runs.js';
 import { trainingSection } from './sections/training.js';
 import { translationSection } from './sections/translation.js';
 import { groupRuns } from './settings.js';
+import { withBestWaits } from './sweeps.js';
 import { type View, viewOf } from './view.js';
 
 export type { ReportFiles } from './files.js';
@@ -19,7 +20,7 @@ export type { ReportFiles } from './files.js';
 export interface ReportOptions {
   /** Where the report is written. Default `report` in the folder. */
   readonly out?: string;
-  /** Strategies, or methods as the report calls them, that others are compared with. Default those of fixed and mtl that are there. */
+  /** Strategies, or methods as the report calls them, that others are compared with. Default those of fixed, best-fixed (wait-k*) and mtl that are there. */
   readonly baselines?: readonly string[];
   /** Default the name of the folder. */
   readonly title?: string;
@@ -28,20 +29,21 @@ export interface ReportOptions {
 /** Reports on all runs in a folder: an HTML page, Markdown, and every table and figure in files of their own. */
 export async function writeReport(folder: string, options: ReportOptions = {}): Promise<ReportFiles> {
   const found = findRuns(folder);
-  if (found.runs.length + found.setAside.length === 0) {
+  if (found.runs.length + found.candidates.length + found.setAside.length === 0) {
     throw new InputError('there is no run in the folder, nor in those below it', { file: folder });
   }
   const sets = groupRuns(found.runs);
-  if (options.baselines !== undefined) requireKnown(sets, options.baselines);
+  const results = sets.map((data) => withBestWaits(data, found.sweeps));
+  if (options.baselines !== undefined) requireKnown(results, options.baselines);
   const reader = new SeriesReader();
-  const baselines = options.baselines ?? ['fixed', 'mtl'];
-  const sections = sets.flatMap((data) => {
+  const baselines = options.baselines ?? ['fixed', 'best-fixed', 'mtl'];
+  const sections = results.flatMap((data, i) => {
     const view = viewOf(data, reader, baselines);
-    return [resultsSection(view), trainingSection(view)];
+    return [resultsSection(view), trainingSection({ ...view, data: sets[i] })];
   });
-  if (sets.length > 0) sections.push(methodsSection(sets));
+  if (sets.length > 0) sections.push(methodsSection(sets, found.sweeps));
   // Last: only now is known what could not be read.
-  sections.push(runsSection(sets, found, reader.problems));
+  sections.push(runsSection(sets, found, [...found.problems, ...reader.problems]));
 
   const { out = join(folder, 'report'), title = `Report on ${basename(resolve(folder))}` } = options;
   return {
@@ -55,12 +57,14 @@ function resultsSection(view: View): Section {
   const kinds: Readonly<Record<string, (view: View) => Section>> = {
     forecast: forecastSection,
     translation: translationSection,
+    monotonic: translationSection,
   };
   return (kinds[view.data.kind] ?? otherSection)(view);
 }
 
-function leadOf({ runs, setAside }: FoundRuns): string {
-  const finished = `${runs.length} finished run${runs.length === 1 ? '' : 's'}`;
+function leadOf({ runs, candidates, setAside }: FoundRuns): string {
+  const chosen = candidates.length === 0 ? '' : `, and ${candidates.length} that settings were only chosen by`;
+  const finished = `${runs.length} finished run${runs.length === 1 ? '' : 's'}${chosen}`;
   if (setAside.length === 0) return `${finished}.`;
   return `${finished}; ${setAside.length} not counted: running, stopped or broken, listed with the reason under Runs.`;
 }

@@ -7,29 +7,50 @@ export interface Labelled {
   readonly strategy: string;
   /** Leaves of the configuration by their dotted keys. */
   readonly keys: ReadonlyMap<string, unknown>;
+  /** Name of its group in a sweep. */
+  readonly group?: string;
 }
 
 /**
  * A name for each setting, in the words of the paper: the strategy or, of forecasts that train one task, the model. Where
- * that is not enough to tell settings apart, keys in which they differ are added. The main task is no part of it.
+ * that is not enough to tell settings apart, keys in which they differ are added, or in place of several keys the group of
+ * a sweep. The main task is no part of it.
  */
 export function labelsFor(kind: string, settings: readonly Labelled[]): string[] {
   const names = settings.map((setting) => shortLabel(kind, setting));
   const keys = new Map(
     [...groupBy(settings, (_, i) => names[i])].map(([name, group]) => [name, tellingKeys(group)] as const),
   );
+  const groups = new Set(
+    [...groupBy(settings, (_, i) => names[i])].flatMap(([name, group]) =>
+      isToldByGroup(group, keys.get(name)!) ? [name] : [],
+    ),
+  );
   return settings.map((setting, i) => {
     const varying = keys.get(names[i])!;
+    if (groups.has(names[i])) return detailed(names[i], [setting.group!]);
     const details = varying
       .filter((key) => setting.keys.has(key) && !(isNamedByTasks(kind, setting) && key === TASKS[kind]))
       .filter((key) => key !== WITHOUT || isAblation(setting))
       .map((key) => inWords(key, setting.keys.get(key), varying));
-    if (details.length === 0) return names[i];
-    // `MTL (3 tasks)` becomes `MTL (3 tasks, GRU)`.
-    return names[i].endsWith(')')
-      ? `${names[i].slice(0, -1)}, ${details.join(', ')})`
-      : `${names[i]} (${details.join(', ')})`;
+    return detailed(names[i], details);
   });
+}
+
+/** `MTL (3 tasks)` becomes `MTL (3 tasks, GRU)`. */
+function detailed(name: string, details: readonly string[]): string {
+  if (details.length === 0) return name;
+  return name.endsWith(')') ? `${name.slice(0, -1)}, ${details.join(', ')})` : `${name} (${details.join(', ')})`;
+}
+
+/** Whether settings of one name come from groups of a sweep that tell them apart when it takes several keys to do so. */
+function isToldByGroup(settings: readonly Labelled[], keys: readonly string[]): boolean {
+  if (keys.length < 2 || keys.includes(WITHOUT) || settings.some(({ group }) => group === undefined)) return false;
+  const pairs = settings.map(({ group, keys: own }) =>
+    JSON.stringify([group, keys.map((key) => own.get(key) ?? null)]),
+  );
+  const kinds = new Set(pairs.map((pair) => JSON.stringify(JSON.parse(pair)[1])));
+  return new Set(pairs).size === kinds.size && new Set(settings.map(({ group }) => group)).size === kinds.size;
 }
 
 /** Keys whose values are not the same in all settings, the main task's and the strategy's name aside. */

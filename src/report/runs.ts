@@ -1,10 +1,12 @@
 import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
-import { basename, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { type ConfigValues, isRun, isRunning, openRun, type RunInfo } from '../run/index.js';
 import { readJsonFile } from '../translate/json-file.js';
 import { type Evaluations, figure, readEvaluations } from './evaluations.js';
+import type { Unreadable } from './reader.js';
+import { type FoundSweep, type SweepPlace, SweepReader } from './sweeps.js';
 
 const resultSchema = z.object({
   updates: z.number(),
@@ -22,6 +24,8 @@ export interface ReportedRun {
   /** Undefined if the run ended before its last validation was written down. */
   readonly result: z.output<typeof resultSchema> | undefined;
   readonly evaluations: Evaluations;
+  /** Undefined if no sweep has made it. */
+  readonly sweep: SweepPlace | undefined;
 }
 
 /** A run that is in no table and no figure, and why. */
@@ -33,7 +37,12 @@ export interface RunSetAside {
 
 export interface FoundRuns {
   readonly runs: readonly ReportedRun[];
+  /** Finished runs that settings were only chosen by: in no table of results. */
+  readonly candidates: readonly ReportedRun[];
   readonly setAside: readonly RunSetAside[];
+  readonly sweeps: readonly FoundSweep[];
+  /** Records of sweeps that could not be read. */
+  readonly problems: readonly Unreadable[];
 }
 
 /** All runs in a folder, at any depth, by name. A run that cannot be used is set aside and never an error. */
@@ -43,21 +52,24 @@ export function findRuns(folder: string): FoundRuns {
     throw new InputError('it is a file, expected a folder that holds runs', { file: folder });
   }
   const runs: ReportedRun[] = [];
+  const candidates: ReportedRun[] = [];
   const setAside: RunSetAside[] = [];
+  const sweeps = new SweepReader();
   for (const path of runFolders(folder)) {
     const name = relative(folder, path) || basename(realpathSync(path));
     try {
-      const found = readRun(path, name);
+      const found = readRun(path, name, sweeps);
       if ('reason' in found) setAside.push(found);
+      else if (found.sweep?.candidate) candidates.push(found);
       else runs.push(found);
     } catch (error) {
       setAside.push({ name, state: 'broken', reason: (error as Error).message });
     }
   }
-  return { runs, setAside };
+  return { runs, candidates, setAside, sweeps: sweeps.sweeps, problems: sweeps.problems };
 }
 
-function readRun(folder: string, name: string): ReportedRun | RunSetAside {
+function readRun(folder: string, name: string, sweeps: SweepReader): ReportedRun | RunSetAside {
   if (!isRun(folder)) return { name, state: 'broken', reason: 'it has no run.json: it was being made or copied' };
   const { info, config } = openRun(folder);
   if (info.state === 'interrupted') {
@@ -71,7 +83,8 @@ function readRun(folder: string, name: string): ReportedRun | RunSetAside {
   if (info.state !== 'finished') return { name, state: 'broken', reason: `its state is ${String(info.state)}` };
   const file = join(folder, 'result.json');
   const result = existsSync(file) ? readJsonFile(file, resultSchema) : undefined;
-  return { folder, name, info, config, result, evaluations: readEvaluations(folder) };
+  const sweep = sweeps.place(dirname(folder), basename(folder));
+  return { folder, name, info, config, result, evaluations: readEvaluations(folder), sweep };
 }
 
 /** Folders that hold a run, or that look like one being made. Links are followed, but no folder is visited twice. */

@@ -3,6 +3,7 @@ import { type ConfigValues, freeOnResume } from '../run/index.js';
 import { groupBy } from './groups.js';
 import { isAblation, labelsFor, strategyOrder, taskSet } from './labels.js';
 import type { ReportedRun } from './runs.js';
+import { isChosen } from './sweeps.js';
 
 /** Runs that differ in their seed alone. */
 export interface Setting {
@@ -11,6 +12,8 @@ export interface Setting {
   readonly strategy: string;
   /** Number of the main task; undefined where the problem has but one. */
   readonly main: number | undefined;
+  /** The main task that its runs were trained for, where validation has chosen them for another one. */
+  readonly trainedFor?: number;
   /** Leaves of the configuration by their dotted keys, without those that cannot change a result. */
   readonly keys: ReadonlyMap<string, unknown>;
   /** By seed, ascending. */
@@ -24,6 +27,8 @@ export interface DataSet {
   readonly title: string;
   /** In the order of the paper's tables. */
   readonly settings: readonly Setting[];
+  /** Keys whose values a sweep has chosen by validation or taken from other runs: they do not make another method. */
+  readonly chosenKeys: readonly string[];
 }
 
 /** Groups runs by data, then by configuration without the seed, and gives the groups names from what differs. */
@@ -35,7 +40,9 @@ export function groupRuns(runs: readonly ReportedRun[]): DataSet[] {
     const title = dataTitle(leaves(members[0].config));
     const used = (titles.get(title) ?? 0) + 1;
     titles.set(title, used);
-    return { kind, title: used === 1 ? title : `${title} (${used})`, settings: settingsOf(kind, members) };
+    const chosenKeys = [...new Set(members.flatMap(({ sweep }) => sweep?.chosenKeys ?? []))];
+    const settings = settingsOf(kind, members, chosenKeys);
+    return { kind, title: used === 1 ? title : `${title} (${used})`, settings, chosenKeys };
   });
 }
 
@@ -59,7 +66,7 @@ export function taskTitle(kind: string, main: number | undefined): string {
   return main === undefined ? 'main task' : kind === 'translation' ? `k = ${main}` : `Task-${main}`;
 }
 
-function settingsOf(kind: string, runs: readonly ReportedRun[]): Setting[] {
+function settingsOf(kind: string, runs: readonly ReportedRun[], chosenKeys: readonly string[]): Setting[] {
   const groups = [...groupBy(runs, (run) => JSON.stringify([...comparedLeaves(run)].sort())).values()];
   const plain = groups.map((members) => {
     const keys = comparedLeaves(members[0]);
@@ -71,7 +78,7 @@ function settingsOf(kind: string, runs: readonly ReportedRun[]): Setting[] {
       runs: members.toSorted((a, b) => a.info.seed - b.info.seed || (a.name < b.name ? -1 : 1)),
     };
   });
-  const labels = labelsFor(kind, plain);
+  const labels = methodLabels(kind, plain, chosenKeys);
   return plain
     .map((setting, i) => ({ ...setting, label: labels[i] }))
     .sort(
@@ -82,6 +89,25 @@ function settingsOf(kind: string, runs: readonly ReportedRun[]): Setting[] {
         byNumberAndName(a.label, b.label) ||
         (a.main ?? 0) - (b.main ?? 0),
     );
+}
+
+/**
+ * What a sweep has chosen for each main task is no part of a method's name, unless two settings of a main task would then
+ * be called the same, as with runs of several sweeps.
+ */
+function methodLabels(
+  kind: string,
+  settings: readonly Omit<Setting, 'label'>[],
+  chosenKeys: readonly string[],
+): string[] {
+  const grouped = settings.map(({ strategy, keys, runs }) => ({ strategy, keys, group: runs[0].sweep?.group }));
+  const designed = grouped.map((setting) => ({
+    ...setting,
+    keys: new Map([...setting.keys].filter(([key]) => !isChosen(key, chosenKeys))),
+  }));
+  const labels = labelsFor(kind, designed);
+  const distinct = new Set(labels.map((label, i) => `${settings[i].main} ${label}`));
+  return distinct.size === settings.length ? labels : labelsFor(kind, grouped);
 }
 
 function kindOf(config: ConfigValues): string {

@@ -81,17 +81,18 @@ export function bleuTest(own: readonly Translated[], other: readonly Translated[
 }
 
 /**
- * 95 % percentile interval of BLEU under resampling of the sentences, the seeds of a sentence drawn together; three seeds
- * at most, as further ones hardly change it and take long to read.
+ * 95 % percentile interval of BLEU, averaged over the seeds, under resampling of the sentences, those of all seeds drawn
+ * together; three seeds at most, as further ones hardly change it and take long to read.
  */
 export function bleuInterval(all: readonly Translated[], reader: SeriesReader): [number, number] {
-  const segments = pooledSegments(all.slice(0, INTERVAL_SEEDS), reader);
-  if (segments === undefined || segments.segments === 0) return [Number.NaN, Number.NaN];
+  const seeds = all.slice(0, INTERVAL_SEEDS).flatMap(({ run, figures }) => reader.segments(run, figures) ?? []);
+  const isAlike = seeds.every(({ segments }) => segments > 0 && segments === seeds[0].segments);
+  if (seeds.length === 0 || !isAlike) return [Number.NaN, Number.NaN];
   const [{ figures }] = all;
   const random = new Random(1).fork('interval');
   const metric = metricOf(figures.signature, figures.folder);
-  const [scores] = resampleScores(metric, [segments], INTERVAL_SAMPLES, (n) => random.int(n));
-  const sorted = scores.toSorted();
+  const scores = resampleScores(metric, seeds, INTERVAL_SAMPLES, (n) => random.int(n));
+  const sorted = scores[0].map((_, sample) => mean(scores.map((own) => own[sample]))).toSorted();
   const tail = Math.floor(INTERVAL_SAMPLES / 40);
   return [sorted[tail], sorted[INTERVAL_SAMPLES - tail - 1]];
 }

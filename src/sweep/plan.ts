@@ -33,6 +33,8 @@ export interface PlanOptions {
 /** What a sweep will do. */
 export interface Plan {
   readonly grid: Grid;
+  /** Assignments laid over what the grid sets for all runs. */
+  readonly set: readonly string[];
   /** The folder of the run folders. */
   readonly folder: string;
   readonly groups: readonly PlannedGroup[];
@@ -146,7 +148,7 @@ export function planSweep(grid: Grid, options: PlanOptions): Plan {
       warmStart: group.warmStart,
     };
   });
-  return { grid, folder, groups, waitKStar: config.waitKStar };
+  return { grid, set: options.set ?? [], folder, groups, waitKStar: config.waitKStar };
 }
 
 /** Runs that are known before anything has been chosen, in the order in which they are begun. */

@@ -46,7 +46,9 @@ export async function findBestWaits(
     chosen.set(k, waitOf(winner.runs[0].run.config));
     tests.set(winner.runs, [...(tests.get(winner.runs) ?? []), k]);
   }
-  await Promise.all([...tests].flatMap(([winners, ks]) => winners.map(({ run }) => evaluate(run, ks, '--beam', String(beam)))));
+  await Promise.all(
+    [...tests].flatMap(([winners, ks]) => winners.map(({ run }) => evaluate(run, ks, '--beam', String(beam)))),
+  );
   return chosen;
 }
 

@@ -48,6 +48,13 @@ describe('a report on forecasts and translations', () => {
         makeTranslation(join(folder, `translate/${strategy}-${main}`), { strategy, seed: 1, main, waits });
       }
     }
+    const adaptive = join(folder, 'translate/learned-3/evaluation/test-adaptive-beam-1');
+    const waitK = JSON.parse(read(folder, 'translate/learned-3/evaluation/test-wait-3-beam-1/scores.json'));
+    mkdirSync(adaptive);
+    writeFileSync(
+      join(adaptive, 'scores.json'),
+      JSON.stringify({ ...waitK, k: null, policy: 'adaptive:min=1', bleu: 31.5 }),
+    );
     files = await writeReport(folder, { title: 'Tables & <figures>' });
   });
   afterAll(() => rmSync(folder, { recursive: true }));
@@ -71,6 +78,14 @@ describe('a report on forecasts and translations', () => {
         '| 3 | 23.00 | 24.00 / 3 | **25.00** |',
         '',
       ].join('\n'),
+    );
+  });
+
+  it('lists what other policies than wait-k gave', () => {
+    const [, , ...rows] = table('multi30k-policies').trim().split('\n');
+    expect(rows).toHaveLength(1);
+    expect(rows[0]).toMatch(
+      /^\| TCTS \| adaptive:min=1 \| test split, greedy search, early end allowed \| 25\.00 \| 31\.50 \|/,
     );
   });
 

@@ -94,4 +94,19 @@ describe('the paired bootstrap of BLEU', () => {
     expect(low).toBeLessThan(high);
     expect(high).toBeLessThan(100);
   });
+
+  it('is about the mean of the seeds, however different they are in length', () => {
+    const folder = temporaryFolder();
+    // One seed is right; the other says everything three times. Counted as one corpus they would score far below 60.
+    const seeds = [REFERENCES, REFERENCES.map((line) => `${line} ${line} ${line}`)];
+    for (const [seed, outputs] of seeds.entries()) {
+      makeTranslation(join(folder, `s${seed}`), { strategy: 'fixed', seed, waits: [{ k: 1, outputs, bleu: 0 }] });
+    }
+    const all = findRuns(folder).runs.map((run) => ({ run, figures: run.evaluations.translations[0] }));
+    const [, second] = all;
+    const alone = bleuInterval([second], new SeriesReader());
+    const both = bleuInterval(all, new SeriesReader());
+    // Every resample of the first seed scores 100.
+    for (const end of [0, 1]) expect(both[end]).toBeCloseTo((100 + alone[end]) / 2, 9);
+  });
 });

@@ -9,8 +9,8 @@ import { planFor } from './grids.js';
 interface Figures {
   /** Validation performance of a run, by its configuration. */
   readonly performance?: (config: Record<string, Record<string, unknown>>) => number;
-  /** BLEU of a model trained on wait-m under wait-k. */
-  readonly bleu?: (m: number, k: number) => number;
+  /** Validation performance of a model trained on wait-m under wait-k. */
+  readonly onWait?: (m: number, k: number) => number;
   readonly outcome?: (job: Job) => Outcome;
 }
 
@@ -51,13 +51,12 @@ class Pretence implements Executor {
     }
     for (const verb of after) {
       const flag = (name: string) => verb[verb.indexOf(name) + 1];
-      if (!verb.includes('--k')) continue;
-      const split = verb.includes('--split') ? flag('--split') : 'test';
+      if (!verb.includes('--loss')) continue;
+      mkdirSync(join(folder, 'evaluation'), { recursive: true });
       for (const k of flag('--k').split(',')) {
-        const place = join(folder, 'evaluation', `${split}-wait-${k}-beam-${flag('--beam')}`);
-        mkdirSync(place, { recursive: true });
-        const bleu = this.figures.bleu?.(config.problem.main, Number(k)) ?? 0;
-        writeFileSync(join(place, 'scores.json'), JSON.stringify({ bleu }));
+        const performance = this.figures.onWait?.(config.problem.main, Number(k)) ?? 0;
+        const file = join(folder, 'evaluation', `${flag('--split')}-wait-${k}-loss.json`);
+        writeFileSync(file, JSON.stringify({ performance }));
       }
     }
     writeFileSync(join(folder, 'job.json'), JSON.stringify({ done: after }));
@@ -209,18 +208,18 @@ groups:
 waitKStar: {among: wait, for: [1, 3], beam: 1}
 `;
   // Training with two more words than are waited for is best.
-  const bleu: Figures['bleu'] = (m, k) => 30 - Math.abs(m - (k + 2));
+  const onWait: Figures['onWait'] = (m, k) => -1 - Math.abs(m - (k + 2));
   const evaluated = ({ submitted }: Pretence, flag: string) =>
     submitted.filter(({ after }) => after.some((verb) => verb.includes(flag)));
 
   it('is the wait whose models are best on the validation set under wait-k, and is tested under wait-k', async () => {
-    const executor = new Pretence({ bleu });
+    const executor = new Pretence({ onWait });
     const { choices } = await runSweep(planFor(text), { executor });
     expect(choices).toMatchObject([
       { step: 'wait-k*', for: { main: '1' }, chosen: { main: '3' } },
       { step: 'wait-k*', for: { main: '3' }, chosen: { main: '5' } },
     ]);
-    expect(choices[0].candidates.map(({ score }) => score)).toEqual([28, 30, 28]);
+    expect(choices[0].candidates.map(({ score }) => score)).toEqual([-3, -1, -3]);
     expect(evaluated(executor, '--split')).toHaveLength(3 * 2);
     const tests = executor.submitted.filter(({ after }) =>
       after.some((verb) => verb.includes('--k') && !verb.includes('--split')),
@@ -234,7 +233,7 @@ waitKStar: {among: wait, for: [1, 3], beam: 1}
   });
 
   it('is what a group that waits for it is run with', async () => {
-    const executor = new Pretence({ bleu });
+    const executor = new Pretence({ onWait });
     await runSweep(planFor(text), { executor });
     const around = executor.submitted
       .filter(({ name }) => name.startsWith('window'))
@@ -249,7 +248,7 @@ waitKStar: {among: wait, for: [1, 3], beam: 1}
 
   it('fails what waits for it, with the reason, where no run has finished', async () => {
     const outcome: Figures['outcome'] = ({ name }) => (name.startsWith('wait') ? failed : done);
-    const { runs } = await runSweep(planFor(text), { executor: new Pretence({ bleu, outcome }) });
+    const { runs } = await runSweep(planFor(text), { executor: new Pretence({ onWait, outcome }) });
     const reasons = runs.filter(({ group }) => group === 'window').map(({ reason }) => reason);
     expect(new Set(reasons)).toEqual(
       new Set(['there is no k* for the main task 1', 'there is no k* for the main task 3']),

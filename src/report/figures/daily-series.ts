@@ -1,3 +1,4 @@
+import { fixed } from '../table.js';
 import { draw, type Figure } from './figure.js';
 import { type Line, legendOf, linesPanel } from './lines.js';
 
@@ -29,7 +30,7 @@ export function dailyFigure(
     x: '',
     y: y.label,
     zero: true,
-    yFormat: y.percent ? (value) => `${Math.round(100 * value)} %` : undefined,
+    yFormat: y.percent ? (value) => `${fixed(100 * value, 0)} %` : undefined,
   });
   return {
     ...about,

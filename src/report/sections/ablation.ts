@@ -3,6 +3,7 @@ import { groupBy } from '../groups.js';
 import { isAblation, WITHOUT } from '../labels.js';
 import { estimateOf, headline, type Measure } from '../measures.js';
 import { mainsOf, type Setting, taskTitle } from '../settings.js';
+import { isChosen } from '../sweeps.js';
 import { type Cell, type Row, signed, textColumn } from '../table.js';
 import type { View } from '../view.js';
 
@@ -11,7 +12,7 @@ import type { View } from '../view.js';
  * "Ablation study for feature selection".
  */
 export function ablationTables({ data }: View): Block[] {
-  const families = [...groupBy(data.settings, familyOf).values()].filter(
+  const families = [...groupBy(data.settings, (setting) => familyOf(setting, data.chosenKeys)).values()].filter(
     (family) => family.some((one) => withoutOf(one) === '') && family.some((one) => withoutOf(one) !== ''),
   );
   if (families.length === 0) {
@@ -69,6 +70,7 @@ function withoutOf(setting: Setting): string {
   return isAblation(setting) ? (setting.keys.get(WITHOUT) as unknown[]).join(', ') : '';
 }
 
-function familyOf({ keys }: Setting): string {
-  return JSON.stringify([...keys].filter(([key]) => key !== WITHOUT && key !== 'problem.main').sort());
+function familyOf({ keys }: Setting, chosenKeys: readonly string[]): string {
+  const aside = [WITHOUT, 'problem.main', ...chosenKeys];
+  return JSON.stringify([...keys].filter(([key]) => !isChosen(key, aside)).sort());
 }

@@ -8,16 +8,17 @@ import { groupBy } from '../groups.js';
 import { shownValue, varyingKeys } from '../labels.js';
 import type { ReportedRun } from '../runs.js';
 import { type DataSet, labelsOf, mainsOf, type Setting } from '../settings.js';
-import { type Table, textColumn } from '../table.js';
+import type { FoundSweep } from '../sweeps.js';
+import { fixed, type Table, textColumn } from '../table.js';
 
 /** What has to be known to repeat the experiments: data and their sizes, seeds, versions, commands. */
-export function methodsSection(sets: readonly DataSet[]): Section {
+export function methodsSection(sets: readonly DataSet[], sweeps: readonly FoundSweep[]): Section {
   const blocks = sets.flatMap((data): Block[] => [
     text(paragraphOf(data)),
     ...settingsTable(data),
-    { kind: 'commands', lines: commandsOf(data) },
+    ...commandsOf(data),
   ]);
-  return { title: 'Methods', blocks };
+  return { title: 'Methods', blocks: [...blocks, ...sweeps.flatMap(sweepBlocks)] };
 }
 
 function paragraphOf(data: DataSet): string {
@@ -101,19 +102,56 @@ function lengthOf(settings: readonly Setting[]): string {
   return `${episodes} episodes of ${steps} updates`;
 }
 
-/** A command for each setting, with the seeds that it was run with. */
-function commandsOf({ settings }: DataSet): string[] {
-  const lines = settings.map(({ label, main, runs }) => {
+/** A command for each setting, with the seeds that it was run with; runs of a sweep have the command of the sweep. */
+function commandsOf({ settings }: DataSet): Block[] {
+  const alone = settings.filter(({ runs }) => runs.some(({ sweep }) => sweep === undefined));
+  const lines = alone.map(({ label, main, runs }) => {
     // A resumed run knows only the command that it was resumed with.
     const run = runs.find(({ info }) => !info.command.includes('--resume')) ?? runs[0];
     const seeds = runs.map(({ info }) => info.seed).join(', ');
     return `${commandLine(run)}  # ${label}${main === undefined ? '' : `, main task ${main}`}; seed${runs.length === 1 ? '' : 's'} ${seeds}`;
   });
   const more = lines.length - MOST_COMMANDS;
-  return more > 0 ? [...lines.slice(0, MOST_COMMANDS), `# and ${more} more, in run.json of each run`] : lines;
+  if (more > 0) lines.splice(MOST_COMMANDS, more, `# and ${more} more, in run.json of each run`);
+  return lines.length === 0 ? [] : [{ kind: 'commands', lines }];
 }
 
 const MOST_COMMANDS = 40;
+
+/** How a sweep was run, and what it has chosen. */
+function sweepBlocks({ record }: FoundSweep): Block[] {
+  const { name, grid, choices } = record;
+  const command = ['tcts', 'sweep', grid.file, ...(grid.set ?? []).flatMap((set) => ['--set', withoutPassword(set)])];
+  const blocks: Block[] = [{ kind: 'commands', lines: [`${command.map(quoted).join(' ')}  # ${name}`] }];
+  if (choices.length === 0) return blocks;
+  const inWords = (labels: Readonly<Record<string, string>>): string =>
+    Object.entries(labels)
+      .map(([key, value]) => `${key} ${value}`)
+      .join(', ') || '–';
+  const rows = choices.flatMap(({ step, for: where, candidates, chosen }) =>
+    candidates.map(({ labels, score, runs }, i) => ({
+      cells: [
+        step,
+        inWords(where),
+        inWords(labels),
+        fixed(score ?? Number.NaN, 4),
+        String(runs.length),
+        JSON.stringify(labels) === JSON.stringify(chosen) ? 'chosen' : '',
+      ],
+      rule: i === 0,
+    })),
+  );
+  const table: Table = {
+    id: `${slug(name)}-choices`,
+    title: `Choices by validation, ${name}`,
+    caption:
+      'Settings that the sweep has chosen among, and their validation performance: of wait-k* that of models trained on ' +
+      'one wait, measured on wait-k. Mean over the runs; higher is better.',
+    columns: ['Choice', 'For', 'Candidate', 'Validation', 'Runs', ''].map(textColumn),
+    rows,
+  };
+  return [...blocks, { kind: 'table', table }];
+}
 
 /** The command as it is typed. A password in a URL is left out. */
 export function commandLine({ info }: Pick<ReportedRun, 'info'>): string {

@@ -7,7 +7,7 @@ import { fixed, type Table, textColumn } from '../table.js';
 /** Every run of the folder: those in the tables, and those that are not, with the reason. */
 export function runsSection(
   sets: readonly DataSet[],
-  { setAside }: FoundRuns,
+  { setAside, candidates }: FoundRuns,
   unreadable: readonly Unreadable[],
 ): Section {
   const blocks: Block[] = [];
@@ -18,6 +18,7 @@ export function runsSection(
   }
   if (unreadable.length > 0) blocks.push({ kind: 'table', table: unreadableTable(unreadable) });
   blocks.push({ kind: 'table', table: runsTable(sets) });
+  if (candidates.length > 0) blocks.push({ kind: 'table', table: candidatesTable(candidates) });
   return { title: 'Runs', blocks };
 }
 
@@ -38,6 +39,25 @@ function unreadableTable(unreadable: readonly Unreadable[]): Table {
     caption: 'What would have come from these files is missing above.',
     columns: ['Run', 'Reason'].map(textColumn),
     rows: unreadable.map(({ name, reason }) => ({ cells: [name, reason] })),
+  };
+}
+
+function candidatesTable(candidates: FoundRuns['candidates']): Table {
+  return {
+    id: 'runs-candidates',
+    title: 'Candidates',
+    caption:
+      'Runs of sweeps that settings were chosen by and that were not chosen. They are in no other table and no figure.',
+    columns: ['Run', 'Group', 'Seed', 'Updates', 'Best validation'].map(textColumn),
+    rows: candidates.map(({ name, sweep, info, result }) => ({
+      cells: [
+        name,
+        sweep?.group ?? '–',
+        String(info.seed),
+        String(result?.updates ?? '–'),
+        fixed(result?.best?.performance ?? Number.NaN, 4),
+      ],
+    })),
   };
 }
 

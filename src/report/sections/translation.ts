@@ -1,10 +1,11 @@
 import { comparisons } from '../comparisons.js';
 import { absent, type Block, type Section, slug } from '../document.js';
-import type { TranslationFigures } from '../evaluations.js';
+import type { PolicyFigures, TranslationFigures } from '../evaluations.js';
 import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/bleu-latency.js';
+import { groupBy } from '../groups.js';
 import { commonDecoding, type Decoding, isDecodedAs, translationMeasure, translationOf } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
-import type { Setting } from '../settings.js';
+import type { DataSet, Setting } from '../settings.js';
 import { bleuInterval, bleuTest, type Translated, testComparisons } from '../significance.js';
 import { type Cell, estimate, type Table, textColumn } from '../table.js';
 import type { View } from '../view.js';
@@ -16,10 +17,8 @@ export function translationSection(view: View): Section {
   const title = `Translation: ${data.title}`;
   const decoding = commonDecoding(data);
   if (decoding === undefined) {
-    return {
-      title,
-      blocks: [absent('No BLEU and no latency: no run has been evaluated (tcts evaluate RUN --k 1,3,5).')],
-    };
+    const none = absent('No BLEU and no latency: no run has been evaluated (tcts evaluate RUN --k 1,3,5).');
+    return { title, blocks: [none, ...policyBlocks(view, slug(data.title))] };
   }
   const id = slug(data.title);
   const sacreBLEU = translationMeasure('sacrebleu', decoding);
@@ -41,6 +40,7 @@ export function translationSection(view: View): Section {
   blocks.push(
     { kind: 'figure', figure: latencyFigure(view, id, decoding) },
     { kind: 'table', table: detailTable(view, id, decoding) },
+    ...policyBlocks(view, id),
   );
   return { title, blocks };
 }
@@ -52,7 +52,7 @@ function bleuTable({ data, reader }: View, id: string, decoding: Decoding, name:
   const starred = data.settings.some(({ strategy }) => strategy === 'best-fixed');
   const caption = [
     `${what}; ${inWords(decoding)}. Each model is decoded with the wait k of its main task.`,
-    starred ? 'Behind wait-k*: the k* whose model was best on validation data, for each seed.' : '',
+    starred ? 'Behind wait-k*: the wait k* of the training whose models were best on wait-k in validation.' : '',
     OVER_SEEDS,
   ];
   const about = {
@@ -64,8 +64,9 @@ function bleuTable({ data, reader }: View, id: string, decoding: Decoding, name:
 }
 
 /** k*: the task that the best model of each seed was trained on, as `/ 5, 9`. */
-function bestTask({ strategy, runs }: Setting, reader: SeriesReader): string | undefined {
+function bestTask({ strategy, runs, trainedFor }: Setting, reader: SeriesReader): string | undefined {
   if (strategy !== 'best-fixed') return undefined;
+  if (trainedFor !== undefined) return `/ ${trainedFor}`;
   const tasks = runs.flatMap((run) => {
     const episode = reader.episodes(run)?.find(({ step }) => step === run.result?.best?.update);
     const [task] = Object.entries(episode?.distribution ?? {}).find(([, share]) => share === 1) ?? [];
@@ -81,7 +82,7 @@ function bestTask({ strategy, runs }: Setting, reader: SeriesReader): string | u
 function latencyFigure({ data, methods, reader, leftOut }: View, id: string, decoding: Decoding) {
   const curves = methods.flatMap(({ label, style }): BleuLatencyCurve[] => {
     const settings = data.settings.filter((setting) => setting.label === label);
-    const single = settings.length === 1;
+    const single = settings.length === 1 && settings[0].trainedFor === undefined;
     const points = settings
       .flatMap((setting) =>
         waitsOf(setting, decoding)
@@ -106,7 +107,7 @@ function latencyFigure({ data, methods, reader, leftOut }: View, id: string, dec
   const caption = [
     `sacreBLEU against average proportion (AP) and average lagging (AL), both of subwords and the length of the output; ${inWords(decoding)}.`,
     'A method with several main tasks is drawn through its models, each decoded with its own k; a method with one main task as that model decoded with several k.',
-    'Points: means over the seeds. Bands: 95 % of 400 bootstrap resamples of the test sentences, the outputs of three seeds at most for a sentence drawn together.',
+    'Points: means over the seeds. Bands: 95 % of the means over three seeds at most in 400 bootstrap resamples of the test sentences.',
     leftOut,
   ];
   return bleuLatencyFigure(curves, {
@@ -118,7 +119,7 @@ function latencyFigure({ data, methods, reader, leftOut }: View, id: string, dec
 
 /** All figures of all evaluations. */
 function detailTable({ data }: View, id: string, decoding: Decoding): Table {
-  const rows = data.settings.flatMap((setting) =>
+  const rows = trainedSettings(data).flatMap((setting) =>
     waitsOf(setting, decoding).map((k) => {
       const all = translated(setting, decoding, k);
       const cells = DETAILS.map(
@@ -136,16 +137,47 @@ function detailTable({ data }: View, id: string, decoding: Decoding): Table {
   return {
     id: `${id}-details`,
     title: 'All figures',
-    caption: `${inWords(decoding)}. AP and AL: of subwords and the length of the output; with SimulEval: of words and the length of the reference. Length: words of the output over words of the references. Mean ± standard deviation over the seeds.`,
+    caption: `Decoding: ${inWords(decoding)}. AP and AL: of subwords and the length of the output; with SimulEval: of words and the length of the reference. Length: words of the output over words of the references. Mean ± standard deviation over the seeds.`,
     columns: [textColumn('Method'), textColumn('trained for'), textColumn('k'), ...columns],
     rows,
   };
 }
 
-const AP = ({ latency }: TranslationFigures): number => latency.stacl?.AP ?? Number.NaN;
-const AL = ({ latency }: TranslationFigures): number => latency.stacl?.AL ?? Number.NaN;
+/** What was measured under other policies than wait-k, as it was decoded. */
+function policyBlocks({ data }: View, id: string): Block[] {
+  const rows = trainedSettings(data).flatMap((setting) => {
+    const all = setting.runs.flatMap(({ evaluations }) => evaluations.policies);
+    const ways = groupBy(all, (one) => `${one.policy} ${inWords(one)}`);
+    return [...ways.values()].map((same) => ({
+      cells: [
+        setting.label,
+        same[0].policy ?? 'wait-k:full',
+        inWords(same[0]),
+        ...DETAILS.map(({ digits, of }): Cell => [estimate(same.map(of), digits)]),
+      ],
+    }));
+  });
+  if (rows.length === 0) return [];
+  const table: Table = {
+    id: `${id}-policies`,
+    title: 'Other policies',
+    caption:
+      'Translations under other policies than wait-k. AP and AL: of subwords and the length of the output. Mean ± standard deviation over the seeds.',
+    columns: [
+      textColumn('Method'),
+      textColumn('policy'),
+      textColumn('decoding'),
+      ...DETAILS.map(({ name }) => ({ title: name, measures: [name] })),
+    ],
+    rows,
+  };
+  return [{ kind: 'table', table }];
+}
 
-const DETAILS: readonly { name: string; digits: number; of: (figures: TranslationFigures) => number }[] = [
+const AP = ({ latency }: PolicyFigures): number => latency.stacl?.AP ?? Number.NaN;
+const AL = ({ latency }: PolicyFigures): number => latency.stacl?.AL ?? Number.NaN;
+
+const DETAILS: readonly { name: string; digits: number; of: (figures: PolicyFigures) => number }[] = [
   { name: 'sacreBLEU', digits: 2, of: ({ sacrebleu }) => sacrebleu },
   { name: 'BLEU', digits: 2, of: ({ bleu }) => bleu },
   { name: 'chrF', digits: 2, of: ({ chrf }) => chrf },
@@ -163,6 +195,11 @@ function translated({ runs }: Setting, decoding: Decoding, k?: number): Translat
     const figures = translationOf(run, decoding, k);
     return figures === undefined ? [] : [{ run, figures }];
   });
+}
+
+/** Without the wait-k* of a sweep, whose runs are among the others. */
+function trainedSettings({ settings }: DataSet): Setting[] {
+  return settings.filter(({ trainedFor }) => trainedFor === undefined);
 }
 
 function waitsOf({ runs }: Setting, decoding: Decoding): number[] {
