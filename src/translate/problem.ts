@@ -18,15 +18,12 @@ import {
 } from '../schedule/index.js';
 import { batchFeeds, type TranslationBatch, targetTokens, translationBatch } from './batch.js';
 import type { TranslationConfig } from './config.js';
-import { Batches, type BatchOptions, type BatchState } from './corpus/batches.js';
-import type { CorpusSummary, PairedSequences } from './corpus/corpus.js';
-import { type OpenData, openData } from './data.js';
 import { FEATURES, writeRows } from './features.js';
 import { inOrder, LossEvaluation } from './loss-evaluation.js';
 import { MainLosses } from './main-loss.js';
-import { type TranslationModel, translationModel } from './model/config.js';
 import { lossInputs, lossModel } from './model/loss.js';
 import { saveTranslation, warmStart } from './trained.js';
+import { TrainingData } from './training-data.js';
 
 export interface ProblemOptions {
   readonly random: Random;
@@ -42,7 +39,6 @@ export interface ProblemOptions {
 export class TranslationProblem implements Problem<TranslationBatch> {
   readonly features = FEATURES;
   readonly gradients: GradientAccess<TranslationBatch>;
-  private batches: Batches;
   private readonly learningRate: (update: number) => number;
   private readonly losses: MainLosses;
   /** Which batch of the validation data the next validation gradient is taken from. */
@@ -52,12 +48,11 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     private readonly config: TranslationConfig,
     private readonly parts: Parts,
   ) {
-    const { training, evaluation, splits } = parts;
-    this.batches = parts.batches;
+    const { training, evaluation, data } = parts;
     const { schedule: name, peak, warmup, warmupInit } = config.learning;
     const schedule = learningRate({ name, peak, warmup, warmupInit });
     this.learningRate = (update) => schedule.at(update);
-    this.losses = new MainLosses(evaluation, this.mainWait, config.mainLoss, splits.train.count);
+    this.losses = new MainLosses(evaluation, this.mainWait, config.mainLoss, data.train.count);
     this.gradients = {
       size: training.arena.length,
       ofTask: (batch, task, out) => this.gradient(batch, task, out),
@@ -77,23 +72,10 @@ export class TranslationProblem implements Problem<TranslationBatch> {
         key: 'problem.batch.accumulate',
       });
     }
-    const data = await openData(config.data);
+    const data = await TrainingData.open(config, random);
     const opened: { close(): void | Promise<void> }[] = [data];
     try {
-      const { corpus } = data;
-      const model = translationModel(config.model, corpus.summary.vocabulary);
-      const train = corpus.open('train');
-      opened.push(train);
-      const valid = corpus.open(config.validation.split);
-      opened.push(valid);
-      requireFits(corpus.summary, ['train', config.validation.split, 'test'], model.maxPositions);
-      const batchOptions = {
-        maxTokens: config.batch.tokens,
-        maxSentences: config.batch.sentences ?? undefined,
-        seed: random.fork('batches').uint32(),
-      };
-      const batches = new Batches(train, batchOptions);
-
+      const { model, corpus } = data;
       const loss = { smoothing: config.smoothing, limited: config.waits !== 'full' };
       const { betas, eps, weightDecay, clipNorm } = config.learning;
       const training = await Training.create({
@@ -111,19 +93,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
       if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages);
       const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, ranks });
       opened.push(evaluation);
-      const splits = { train, valid };
-      return new TranslationProblem(config, {
-        model,
-        tasks,
-        main,
-        data,
-        splits,
-        batchOptions,
-        batches,
-        training,
-        evaluation,
-        opened,
-      });
+      return new TranslationProblem(config, { tasks, main, data, training, evaluation, opened });
     } catch (error) {
       for (const resource of opened.reverse()) await resource.close();
       throw error;
@@ -140,12 +110,11 @@ export class TranslationProblem implements Problem<TranslationBatch> {
 
   /** Batches of the current epoch. */
   get batchesPerEpoch(): number {
-    return this.batches.count;
+    return this.parts.data.batchesPerEpoch;
   }
 
   nextBatch(): TranslationBatch {
-    const parts = Array.from({ length: this.config.batch.accumulate }, () => this.batches.next());
-    return translationBatch(parts, 'train');
+    return this.parts.data.next();
   }
 
   sizeOf({ size }: TranslationBatch): number {
@@ -200,10 +169,10 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   /** Loss of the validation data with each of the waits, in nats per token. */
   async validationLosses(waits: readonly number[]): Promise<number[]> {
     const { loss, tokens } = this.config.validation;
-    const { evaluation, splits } = this.parts;
+    const { evaluation, data } = this.parts;
     const losses: number[] = [];
     for (const wait of waits) {
-      const measured = await evaluation.corpus(splits.valid, wait, tokens);
+      const measured = await evaluation.corpus(data.valid, wait, tokens);
       losses.push(measured[loss]);
     }
     return losses;
@@ -214,7 +183,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   }
 
   *validationBatches(): Generator<TranslationBatch> {
-    for (const batch of inOrder(this.parts.splits.valid, this.config.batch.tokens)) {
+    for (const batch of inOrder(this.parts.data.valid, this.config.batch.tokens)) {
       yield translationBatch([batch], 'valid');
     }
   }
@@ -222,8 +191,8 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   /** Mean main-task losses per token: of the validation data, and of the test data if the corpus has any. */
   async test(): Promise<Readonly<Record<string, number>>> {
     const { tokens } = this.config.validation;
-    const { evaluation, splits, data } = this.parts;
-    const valid = await evaluation.corpus(splits.valid, this.mainWait, tokens);
+    const { evaluation, data } = this.parts;
+    const valid = await evaluation.corpus(data.valid, this.mainWait, tokens);
     const figures = { 'validation loss': valid.plain, 'smoothed validation loss': valid.smoothed };
     if (data.corpus.summary.splits.test === undefined) return figures;
     const pairs = data.corpus.open('test');
@@ -236,7 +205,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   }
 
   capture(): Snapshot {
-    const state: DataState = { batches: this.batches.state(), turn: this.turn };
+    const state: DataState = { batches: this.parts.data.capture().state, turn: this.turn };
     return joinSnapshots({
       model: captureTraining(this.parts.training),
       losses: this.losses.capture(),
@@ -248,14 +217,14 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     restoreTraining(this.parts.training, partOf(snapshot, 'model'));
     this.losses.restore(partOf(snapshot, 'losses'));
     const { batches, turn } = partOf(snapshot, 'data').state as DataState;
-    this.batches = new Batches(this.parts.splits.train, this.parts.batchOptions, batches);
+    this.parts.data.restore(stateOnly(batches));
     this.turn = turn;
   }
 
   /** The languages and the model's sizes, so that the run folder alone can translate. */
   saveFiles(folder: string): void {
-    const { model, data } = this.parts;
-    saveTranslation(folder, data.corpus.languages, { model, main: this.mainWait, waits: this.config.waits });
+    const { model, corpus } = this.parts.data;
+    saveTranslation(folder, corpus.languages, { model, main: this.mainWait, waits: this.config.waits });
   }
 
   async close(): Promise<void> {
@@ -285,13 +254,9 @@ export class TranslationProblem implements Problem<TranslationBatch> {
 
 /** What a problem is put together from. */
 interface Parts {
-  readonly model: TranslationModel;
   readonly tasks: readonly Task[];
   readonly main: number;
-  readonly data: OpenData;
-  readonly splits: { readonly train: PairedSequences; readonly valid: PairedSequences };
-  readonly batchOptions: BatchOptions;
-  readonly batches: Batches;
+  readonly data: TrainingData;
   readonly training: Training;
   readonly evaluation: LossEvaluation;
   /** What has to be closed, the last first. */
@@ -299,7 +264,8 @@ interface Parts {
 }
 
 interface DataState {
-  readonly batches: BatchState;
+  /** Place in the training data. */
+  readonly batches: Snapshot['state'];
   readonly turn: number;
 }
 
@@ -310,17 +276,3 @@ function waitTasks(waits: number | 'full'): Task[] {
   if (waits === 'full') return [{ name: 'full', number: FULL }];
   return Array.from({ length: waits }, (_, i) => ({ name: `wait-${i + 1}`, number: i + 1 }));
 }
-
-function requireFits({ splits }: CorpusSummary, names: readonly string[], maxPositions: number): void {
-  for (const name of names) {
-    const { source, target } = splits[name] ?? { source: NOTHING, target: NOTHING };
-    const longest = Math.max(source.longest, target.longest);
-    if (longest <= maxPositions) continue;
-    throw new InputError(
-      `the split ${name} has a sentence of ${longest} tokens, its end counted, expected at most ${maxPositions}`,
-      { key: 'problem.model.maxPositions' },
-    );
-  }
-}
-
-const NOTHING = { longest: 0 };

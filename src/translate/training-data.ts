@@ -58,6 +58,11 @@ export class TrainingData {
     return this.data.corpus;
   }
 
+  /** Batches of the current epoch. */
+  get batchesPerEpoch(): number {
+    return this.batches.count;
+  }
+
   next(): TranslationBatch {
     const parts = Array.from({ length: this.accumulate }, () => this.batches.next());
     return translationBatch(parts, 'train');
