@@ -30,7 +30,9 @@ export const commonKeys = {
     .min(1)
     .max(1024)
     .default(1)
-    .describe('Processes that share each batch. Another number may change the last bits of the results.'),
+    .describe(
+      'Threads that share each batch, each with a session of its own. Another number may change the last bits of the results.',
+    ),
   saving: section({
     everySteps: z
       .int()
