@@ -3,14 +3,16 @@ import {
   closeSync,
   fstatSync,
   fsyncSync,
+  mkdirSync,
   openSync,
   readFileSync,
   readSync,
   renameSync,
+  statSync,
   unlinkSync,
   writeSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { InputError } from './errors.js';
 
 export type FileData = string | Uint8Array;
@@ -43,6 +45,27 @@ export function writeFileAtomic(path: string, data: FileData | Iterable<FileData
     syncFolder(folder);
   } catch (error) {
     throw fileError(error, 'write', path);
+  }
+}
+
+/** Makes a folder and those above it, as far as they are not there. */
+export function makeFolder(path: string): void {
+  try {
+    makeWithParents(resolve(path));
+  } catch (error) {
+    throw fileError(error, 'write', path);
+  }
+}
+
+/** Not `mkdirSync` with `recursive`: Node 20 never returns from that where a file system such as /proc refuses. */
+function makeWithParents(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(path) !== path) makeWithParents(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }
 

@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { InputError } from '../errors.js';
+import { INTERRUPTED } from '../run/interrupt.js';
 import type { EpisodeRecord } from '../schedule/index.js';
 import { distributionPlot } from './distribution-plot.js';
 import { textTable } from './text-table.js';
-import { formatFigure, INTERRUPTED } from './train.js';
+import { formatFigure } from './train.js';
 
 /** A built-in problem: a configuration and the strategies that it is trained with in turn. */
 interface Demo {

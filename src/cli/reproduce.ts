@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
-import { listenForInterrupt } from '../run/interrupt.js';
+import { INTERRUPTED, listenForInterrupt } from '../run/interrupt.js';
 import { formatDuration } from '../run/progress.js';
 import type { Plan } from '../sweep/index.js';
 import { askToGoOn, requireSomebodyToAsk } from './ask.js';
 import { type SweepFlags, sweepOptions } from './sweep.js';
-import { collect, INTERRUPTED } from './train.js';
+import { collect } from './train.js';
 
 interface ReproduceFlags extends Omit<SweepFlags, 'dryRun'> {
   readonly scale: 'smoke' | 'small' | 'full';

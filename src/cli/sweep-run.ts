@@ -1,9 +1,8 @@
 import { dirname } from 'node:path';
-import { listenForInterrupt } from '../run/index.js';
+import { INTERRUPTED, listenForInterrupt } from '../run/index.js';
 import { countRuns, type Executor, localExecutor, type Plan, runSweep, type SweepRecord } from '../sweep/index.js';
 import type { QueueFlags } from './queue-flags.js';
 import { SweepView } from './sweep-view.js';
-import { INTERRUPTED } from './train.js';
 
 export interface SweepRunOptions extends QueueFlags {
   /** Cores of this machine to use; those of the workers of a queue are theirs. */

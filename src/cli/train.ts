@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { InputError } from '../errors.js';
 import type { Ranks } from '../ranks.js';
+import { INTERRUPTED } from '../run/interrupt.js';
 import { inMpiJob } from './mpi-job.js';
 
 interface TrainOptions {
@@ -96,6 +97,3 @@ function shorthands({ strategy, main, tasks, model }: TrainOptions): string[] {
 export function collect(value: string, previous: string[]): string[] {
   return [...previous, value];
 }
-
-/** The exit code of a program that a signal has stopped (128 + SIGINT). */
-export const INTERRUPTED = 130;

@@ -1,6 +1,5 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../files.js';
+import { makeFolder, writeFileAtomic } from '../files.js';
 import type { ForecastScores } from '../metrics/index.js';
 import {
   type Backtest,
@@ -101,7 +100,7 @@ function writeSeries(
   course: Backtest,
   evaluation: Evaluation,
 ): void {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   const { folder: _, ...figures } = evaluation;
   writeFileAtomic(join(folder, 'scores.json'), `${JSON.stringify(figures, null, 2)}\n`);
   writeCsv(join(folder, 'daily.csv'), ['date', 'IC', 'RankIC', 'zMSE'], daily.length, (d) => {

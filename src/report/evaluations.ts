@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { readJsonFile } from '../translate/json-file.js';
+import { fitting, readJsonFile } from '../json-file.js';
 
 /** JSON has no NaN: a figure that is undefined was written as null. */
 export const figure = z
@@ -82,12 +82,12 @@ export function readEvaluations(run: string): Evaluations {
     // Without it the evaluation has not ended.
     if (!existsSync(file)) continue;
     const at = { folder: join(folder, name) };
-    const isTranslation = 'k' in readJsonFile(file, z.looseObject({}));
-    if (!isTranslation) {
-      forecasts.push({ ...readJsonFile(file, forecastScores), ...at });
+    const content = readJsonFile(file, z.looseObject({}));
+    if (!('k' in content)) {
+      forecasts.push({ ...fitting(content, forecastScores, file), ...at });
       continue;
     }
-    const figures = readJsonFile(file, translationScores);
+    const figures = fitting(content, translationScores, file);
     const { k } = figures;
     if (typeof k === 'number') translations.push({ ...figures, k, ...at });
     else policies.push({ ...figures, ...at });

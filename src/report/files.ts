@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { fileError, writeFileAtomic } from '../files.js';
-import { readJsonFile } from '../translate/json-file.js';
+import { fileError, makeFolder, writeFileAtomic } from '../files.js';
+import { readJsonFile } from '../json-file.js';
 import type { Block, Section } from './document.js';
 import { tablePicture } from './figures/table-picture.js';
 import { markdownReport } from './markdown.js';
@@ -32,11 +32,7 @@ type Written = Omit<ReportFiles, 'runs' | 'setAside'>;
 
 /** Writes the report. What an earlier report has left in the folder is replaced; files of others are not touched. */
 export function writeFiles(folder: string, title: string, sections: readonly Section[], lead: string): Written {
-  try {
-    for (const name of ['tables', 'figures']) mkdirSync(join(folder, name), { recursive: true });
-  } catch (error) {
-    throw fileError(error, 'write', folder);
-  }
+  for (const name of ['tables', 'figures']) makeFolder(join(folder, name));
   const earlier = earlierFiles(folder);
   const unique = withUniqueIds(sections);
   const written = new Set<string>();

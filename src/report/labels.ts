@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { groupBy } from './groups.js';
+import { groupBy } from '../groups.js';
 
 /** What a label is made of. */
 export interface Labelled {

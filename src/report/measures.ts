@@ -1,5 +1,5 @@
+import { groupBy } from '../groups.js';
 import type { ForecastFigures, TranslationFigures } from './evaluations.js';
-import { groupBy } from './groups.js';
 import type { ReportedRun } from './runs.js';
 import type { DataSet, Setting } from './settings.js';
 import { type Estimate, estimate } from './table.js';

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
+import { groupBy } from '../groups.js';
 import { type ConfigValues, freeOnResume } from '../run/index.js';
-import { groupBy } from './groups.js';
 import { isAblation, labelsFor, strategyOrder, taskSet } from './labels.js';
 import type { ReportedRun } from './runs.js';
 import { isChosen } from './sweeps.js';

@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 import { InputError } from '../errors.js';
-import { fileError, readText, writeFileAtomic } from '../files.js';
+import { fileError, makeFolder, readText, writeFileAtomic } from '../files.js';
 import { freeOnResume } from './config/common.js';
 import { differences, resolvedYaml } from './config/differences.js';
 import { parseSource } from './config/sources.js';
@@ -175,24 +175,8 @@ export function requireCompatible(version: string, file: string): void {
 }
 
 function lockFolder(path: string, options?: LockOptions): Lock {
-  try {
-    makeFolder(resolve(path));
-  } catch (error) {
-    throw fileError(error, 'write', path);
-  }
+  makeFolder(path);
   return acquireLock(lockPath(path), options);
-}
-
-/** Not `mkdirSync` with `recursive`: Node 20 never returns from that where a file system such as /proc refuses. */
-function makeFolder(path: string): void {
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
-  if (dirname(path) !== path) makeFolder(dirname(path));
-  try {
-    mkdirSync(path);
-  } catch (error) {
-    // Another process may have made it meanwhile.
-    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error;
-  }
 }
 
 function lockPath(path: string): string {

@@ -1,3 +1,6 @@
+/** The exit code of a program that a signal has stopped (128 + SIGINT). */
+export const INTERRUPTED = 130;
+
 /** A wish to stop, expressed by Ctrl-C or by a signal of the system. */
 export interface Interrupt {
   /** The first signal that came in, if any. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { readJsonFile } from '../translate/json-file.js';
+import { readJsonFile } from '../json-file.js';
 import { runFile, subfolders } from './run-folders.js';
 
 /** One point of a latency–quality curve. */

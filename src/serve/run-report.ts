@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { InputError } from '../errors.js';
+import { readJsonFile } from '../json-file.js';
 import { isRunning, openRun } from '../run/index.js';
-import { readJsonFile } from '../translate/json-file.js';
 import { type Evaluations, runEvaluations } from './run-evaluations.js';
 import { runFile } from './run-folders.js';
 import type { MetricsReader, RunMetrics } from './run-metrics.js';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { InputError } from '../errors.js';
+import { readJsonFile } from '../json-file.js';
 import { openRun } from '../run/index.js';
-import { readJsonFile } from '../translate/json-file.js';
 import { exampleSentences } from './examples.js';
 import { runFile } from './run-folders.js';
 

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
+import { groupBy } from '../groups.js';
 import { readMetrics, resolvedYaml } from '../run/index.js';
 import type { PlannedRun } from './plan.js';
 import { runJob } from './run-job.js';
@@ -28,11 +29,7 @@ export interface Estimate {
  * one kind if they have the same model and batches, and a strategy that costs the same.
  */
 export async function estimate(runs: readonly PlannedRun[], options: EstimateOptions): Promise<Estimate> {
-  const kinds = new Map<string, PlannedRun[]>();
-  for (const run of runs) {
-    const kind = kindOf(run);
-    kinds.set(kind, [...(kinds.get(kind) ?? []), run]);
-  }
+  const kinds = groupBy(runs, kindOf);
   let coreSeconds: number | undefined = 0;
   let longest = 0;
   for (const members of kinds.values()) {

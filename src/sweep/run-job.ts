@@ -1,8 +1,10 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { fileError, readText, writeFileAtomic } from '../files.js';
+import { fileError, makeFolder, writeFileAtomic } from '../files.js';
+import { readJsonFile } from '../json-file.js';
 import { parseSource } from '../run/config/sources.js';
 import { requireSameConfig } from '../run/folder.js';
 import { isRun, openRun } from '../run/index.js';
@@ -70,7 +72,7 @@ async function train(job: Job, options: RunJobOptions): Promise<Outcome> {
 function trainArguments({ folder, config }: Job): string[] {
   if (isRun(folder)) return ['train', folder, '--resume'];
   const file = join(folder, 'config.yaml');
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   writeFileAtomic(file, config);
   return ['train', file, '--set', `out=${JSON.stringify(dirname(folder))}`, '--set', `name=${basename(folder)}`];
 }
@@ -91,8 +93,10 @@ function verbsLeft(job: Job): (readonly string[])[] {
 
 function verbsDone(job: Job): string[][] {
   const path = journalOf(job);
-  return existsSync(path) ? (JSON.parse(readText(path)) as { done: string[][] }).done : [];
+  return existsSync(path) ? readJsonFile(path, journalSchema).done : [];
 }
+
+const journalSchema = z.object({ done: z.array(z.array(z.string())) });
 
 /** Where a run folder remembers which verbs have been run. */
 function journalOf({ folder }: Job): string {

@@ -1,6 +1,5 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileError } from '../files.js';
+import { makeFolder } from '../files.js';
 import { acquireLock, type Lock } from '../run/index.js';
 import type { Executor, Job, JobProgress, Outcome } from './job.js';
 import { Ledger } from './ledger.js';
@@ -53,11 +52,7 @@ export async function runSweep(plan: Plan, { executor, signal, onChange }: Sweep
 }
 
 function lockFolder(folder: string): Lock {
-  try {
-    mkdirSync(folder, { recursive: true });
-  } catch (error) {
-    throw fileError(error, 'write', folder);
-  }
+  makeFolder(folder);
   return acquireLock(join(folder, 'sweep.lock'));
 }
 

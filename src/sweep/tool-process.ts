@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { pathToFileURL } from 'node:url';
 import { builtFile } from '../built-file.js';
+import { INTERRUPTED } from '../run/interrupt.js';
 import type { Outcome } from './job.js';
 
 export interface StopOptions {
@@ -57,9 +58,6 @@ function reasonOf(verb: string, errors: string, code: number | null, signal: Nod
 
 /** What the tool begins an error message with. */
 const SPEAKER = 'tcts: ';
-
-/** Exit code of a run that a signal has stopped. */
-const INTERRUPTED = 130;
 
 /** Characters of the error output that are kept. */
 const KEPT = 10_000;

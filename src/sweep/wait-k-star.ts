@@ -1,3 +1,4 @@
+import { groupBy } from '../groups.js';
 import type { GridConfig } from './grid.js';
 import type { Ledger } from './ledger.js';
 import type { TrainingConfig } from './plan.js';
@@ -31,7 +32,8 @@ export async function findBestWaits(
     trained.map(async (run) => ({ run, outcome: await evaluate(run, waits, '--loss', '--split', split) })),
   );
   if (wasStopped(measured)) return chosen;
-  const candidates = byLabels(measured);
+  /** Runs that differ in their seed alone, together. */
+  const candidates = [...groupBy(measured, ({ run }) => JSON.stringify(run.labels)).values()];
   /** Waits to test each winner with. */
   const tests = new Map<readonly FinishedRun[], number[]>();
   for (const k of waits) {
@@ -50,16 +52,6 @@ export async function findBestWaits(
     [...tests].flatMap(([winners, ks]) => winners.map(({ run }) => evaluate(run, ks, '--beam', String(beam)))),
   );
   return chosen;
-}
-
-/** Runs that differ in their seed alone, together. */
-function byLabels(runs: readonly FinishedRun[]): FinishedRun[][] {
-  const groups = new Map<string, FinishedRun[]>();
-  for (const finished of runs) {
-    const key = JSON.stringify(finished.run.labels);
-    groups.set(key, [...(groups.get(key) ?? []), finished]);
-  }
-  return [...groups.values()];
 }
 
 /** The wait that a model was trained on. */

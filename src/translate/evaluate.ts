@@ -1,8 +1,7 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { writeFileAtomic } from '../files.js';
+import { makeFolder, writeFileAtomic } from '../files.js';
 import {
   bleuMetric,
   type CorpusLatency,
@@ -227,7 +226,7 @@ function latency(instances: readonly LatencyInstance[], convention: LatencyConve
 }
 
 function save(folder: string, test: TestSet, { outputs, tokenised, instances }: Measured, scores: object): void {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   const write = (name: string, lines: readonly string[]): void =>
     writeFileAtomic(join(folder, name), lines.map((line) => `${line}\n`).join(''));
   write('output.txt', outputs);

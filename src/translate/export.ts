@@ -1,6 +1,5 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../files.js';
+import { makeFolder, writeFileAtomic } from '../files.js';
 import { formatShape, type TensorType } from '../tensor/index.js';
 import { stepPrograms } from './decode/step-model.js';
 import { saveLanguages } from './text/languages.js';
@@ -27,7 +26,7 @@ export interface Exported {
 export function exportTranslation(run: string, folder: string, options: ExportOptions = {}): Exported {
   const { model, main, waits, languages, arena, step } = openTrained(run, options.checkpoint);
   const { encoder, decoder } = stepPrograms(model, arena, options.beam);
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   saveLanguages(folder, languages);
   const settings = {
     format: 'tcts translation model',

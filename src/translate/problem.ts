@@ -1,7 +1,5 @@
 import { InputError } from '../errors.js';
-import { type Feeds, learningRate, type StepResult, Training } from '../optim/index.js';
-import type { Random } from '../random.js';
-import type { Ranks } from '../ranks.js';
+import type { Feeds, StepResult, Training } from '../optim/index.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
@@ -19,21 +17,12 @@ import {
 import { batchFeeds, type TranslationBatch, targetTokens, translationBatch } from './batch.js';
 import type { TranslationConfig } from './config.js';
 import { FEATURES, writeRows } from './features.js';
+import { createTraining, learningRateOf, type ProblemOptions } from './learning.js';
 import { inOrder, LossEvaluation } from './loss-evaluation.js';
 import { MainLosses } from './main-loss.js';
-import { lossInputs, lossModel } from './model/loss.js';
+import { lossModel } from './model/loss.js';
 import { saveTranslation, warmStart } from './trained.js';
 import { TrainingData } from './training-data.js';
-
-export interface ProblemOptions {
-  readonly random: Random;
-  /** Default 1. */
-  readonly threads?: number;
-  /** Default 1. */
-  readonly workers?: number;
-  /** Processes that share each batch. Default: this one alone. */
-  readonly ranks?: Ranks;
-}
 
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
 export class TranslationProblem implements Problem<TranslationBatch> {
@@ -49,9 +38,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     private readonly parts: Parts,
   ) {
     const { training, evaluation, data } = parts;
-    const { schedule: name, peak, warmup, warmupInit } = config.learning;
-    const schedule = learningRate({ name, peak, warmup, warmupInit });
-    this.learningRate = (update) => schedule.at(update);
+    this.learningRate = learningRateOf(config.learning);
     this.losses = new MainLosses(evaluation, this.mainWait, config.mainLoss, data.train.count);
     this.gradients = {
       size: training.arena.length,
@@ -64,7 +51,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   }
 
   static async create(config: TranslationConfig, options: ProblemOptions): Promise<TranslationProblem> {
-    const { random, threads = 1, workers = 1, ranks } = options;
+    const { random, threads = 1, ranks } = options;
     const tasks = waitTasks(config.waits);
     const main = config.waits === 'full' ? 0 : taskIndex(tasks, config.main, 'problem.main');
     if (config.mainLoss === 'cached' && config.batch.accumulate > 1) {
@@ -77,18 +64,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     try {
       const { model, corpus } = data;
       const loss = { smoothing: config.smoothing, limited: config.waits !== 'full' };
-      const { betas, eps, weightDecay, clipNorm } = config.learning;
-      const training = await Training.create({
-        model: lossModel(model, loss),
-        inputs: lossInputs,
-        random: random.fork('model'),
-        optimizer: { name: 'adam', betas, eps, weightDecay },
-        clip: clipNorm === null ? undefined : { norm: clipNorm },
-        workers,
-        threads,
-        ranks,
-        accumulate: true,
-      });
+      const training = await createTraining(lossModel(model, loss), config.learning, options);
       opened.push(training);
       if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages);
       const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, ranks });

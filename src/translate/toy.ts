@@ -1,6 +1,5 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../files.js';
+import { makeFolder, writeFileAtomic } from '../files.js';
 import { Random } from '../random.js';
 
 /**
@@ -74,7 +73,7 @@ export function toyText(
 
 /** Writes the parts as text files, `train.sov`, `train.svo` and so on, for `prepareTranslation`. */
 export function writeToyText(folder: string, text: ToyText): void {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   for (const part of ['train', 'valid', 'test'] as const) {
     for (const side of ['source', 'target'] as const) {
       const lines = text[part].map((pair) => `${pair[side]}\n`).join('');

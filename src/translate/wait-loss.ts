@@ -1,7 +1,6 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writeFileAtomic } from '../files.js';
+import { makeFolder, writeFileAtomic } from '../files.js';
 import { openRun, parseConfig } from '../run/index.js';
 import { translationSchema } from './config.js';
 import { openData } from './data.js';
@@ -45,7 +44,7 @@ export async function evaluateWaitLoss(run: string, options: WaitLossOptions): P
     opened.push(data);
     const pairs = data.corpus.open(split);
     opened.push(pairs);
-    mkdirSync(join(run, 'evaluation'), { recursive: true });
+    makeFolder(join(run, 'evaluation'));
     const losses: WaitLoss[] = [];
     for (const k of waits) {
       const loss = await evaluation.corpus(pairs, k, validation.tokens);

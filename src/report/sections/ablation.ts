@@ -1,5 +1,5 @@
+import { groupBy } from '../../groups.js';
 import { absent, type Block, slug } from '../document.js';
-import { groupBy } from '../groups.js';
 import { isAblation, WITHOUT } from '../labels.js';
 import { estimateOf, headline, type Measure } from '../measures.js';
 import { mainsOf, type Setting, taskTitle } from '../settings.js';

@@ -1,6 +1,6 @@
+import { groupBy } from '../../groups.js';
 import { isCalled, nearest } from '../comparisons.js';
 import { absent, type Block, slug } from '../document.js';
-import { groupBy } from '../groups.js';
 import type { ReportedRun } from '../runs.js';
 import type { Setting } from '../settings.js';
 import { type Estimate, estimate, signed, textColumn } from '../table.js';

@@ -1,8 +1,8 @@
+import { groupBy } from '../../groups.js';
 import { comparisons } from '../comparisons.js';
 import { absent, type Block, type Section, slug } from '../document.js';
 import type { PolicyFigures, TranslationFigures } from '../evaluations.js';
 import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/bleu-latency.js';
-import { groupBy } from '../groups.js';
 import { commonDecoding, type Decoding, isDecodedAs, translationMeasure, translationOf } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
 import type { DataSet, Setting } from '../settings.js';

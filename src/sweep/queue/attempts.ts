@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readText, writeFileAtomic } from '../../files.js';
+import { makeFolder, readText, writeFileAtomic } from '../../files.js';
 import { acquireLock, isElsewhere, type Lock, type LockHolder, lockHolder } from '../../run/index.js';
 import type { Outcome } from '../job.js';
-import { makeFolder, type SharedFolder } from './shared-folder.js';
+import type { SharedFolder } from './shared-folder.js';
 
 /** One time that a worker was at a job. */
 export interface Attempt {

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue, type Job as QueuedJob } from 'bullmq';
+import { makeFolder } from '../../files.js';
 import type { Executor, Job, JobProgress, Outcome } from '../job.js';
 import { redacted } from './address.js';
 import { connectionTo, noteOutages, type Outages } from './connection.js';
 import { identityOf, type Message, messageOf, PREFIX, QUEUE_NAME, STOPPED } from './message.js';
-import { identify, makeFolder, sharedFolder } from './shared-folder.js';
+import { identify, sharedFolder } from './shared-folder.js';
 
 export interface QueueExecutorOptions {
   /** The folder that this machine shares with the workers; all runs lie in it. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { InputError } from '../../errors.js';
-import { fileError, readText, writeFileAtomic } from '../../files.js';
+import { makeFolder, readText, writeFileAtomic } from '../../files.js';
 
 /** The folder that all machines see, with what the queue keeps in its `.queue/`. */
 export interface SharedFolder {
@@ -38,14 +38,6 @@ export function requireSame(shared: SharedFolder, id: string): void {
   throw new InputError(`this is not the shared folder of the sweep (${instead}); is --runs right, and is it mounted?`, {
     file: shared.path,
   });
-}
-
-export function makeFolder(path: string): void {
-  try {
-    mkdirSync(path, { recursive: true });
-  } catch (error) {
-    throw fileError(error, 'write', path);
-  }
 }
 
 function identity(shared: SharedFolder): string | undefined {

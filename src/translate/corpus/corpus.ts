@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { readText, writeFileAtomic } from '../../files.js';
-import { readJsonFile } from '../json-file.js';
+import { readJsonFile } from '../../json-file.js';
 import { type Languages, loadLanguages } from '../text/languages.js';
 import { SequenceFile } from './sequence-file.js';
 

@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { InputError } from '../../errors.js';
-import { fileError, readText, writeFileAtomic } from '../../files.js';
+import { fileError, makeFolder, readText, writeFileAtomic } from '../../files.js';
 import { isCorpus } from './corpus.js';
 
 /** Kept in the corpus: what it was made from, and how. Tells whether an interrupted preparation may go on. */
@@ -38,7 +38,7 @@ export function openPartial(out: string, record: string): string {
       }
       rmSync(folder, { recursive: true });
     }
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
   } catch (error) {
     throw fileError(error, 'write', folder);
   }

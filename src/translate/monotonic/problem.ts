@@ -1,4 +1,4 @@
-import { learningRate, Training } from '../../optim/index.js';
+import type { Training } from '../../optim/index.js';
 import type { Snapshot } from '../../run/index.js';
 import {
   type Assignment,
@@ -10,8 +10,7 @@ import {
   type Task,
 } from '../../schedule/index.js';
 import { batchFeeds, type TranslationBatch, targetTokens } from '../batch.js';
-import { lossInputs } from '../model/loss.js';
-import type { ProblemOptions } from '../problem.js';
+import { createTraining, learningRateOf, type ProblemOptions } from '../learning.js';
 import { TrainingData } from '../training-data.js';
 import { latencyWeights, type MonotonicConfig, type MonotonicModel, monotonicModel } from './config.js';
 import { type CorpusFigures, MonotonicEvaluation } from './evaluation.js';
@@ -33,30 +32,17 @@ export class MonotonicProblem implements Problem<TranslationBatch> {
     private readonly parts: Parts,
   ) {
     this.tasks = [{ name: config.attention, number: 1 }];
-    const { schedule: name, peak, warmup, warmupInit } = config.learning;
-    const schedule = learningRate({ name, peak, warmup, warmupInit });
-    this.learningRate = (update) => schedule.at(update);
+    this.learningRate = learningRateOf(config.learning);
   }
 
   static async create(config: MonotonicConfig, options: ProblemOptions): Promise<MonotonicProblem> {
-    const { random, threads = 1, workers = 1, ranks } = options;
-    const data = await TrainingData.open(config, random);
+    const { threads = 1 } = options;
+    const data = await TrainingData.open(config, options.random);
     const opened: { close(): void | Promise<void> }[] = [data];
     try {
       const model = monotonicModel(data.model, config.attention);
       const loss = { smoothing: config.smoothing, ...latencyWeights(config) };
-      const { betas, eps, weightDecay, clipNorm } = config.learning;
-      const training = await Training.create({
-        model: monotonicLossModel(model, loss),
-        inputs: lossInputs,
-        random: random.fork('model'),
-        optimizer: { name: 'adam', betas, eps, weightDecay },
-        clip: clipNorm === null ? undefined : { norm: clipNorm },
-        workers,
-        threads,
-        ranks,
-        accumulate: true,
-      });
+      const training = await createTraining(monotonicLossModel(model, loss), config.learning, options);
       opened.push(training);
       if (config.warmStart !== null) warmStartMonotonic(config.warmStart, training.arena, data.corpus.languages, model);
       const evaluation = await MonotonicEvaluation.create(model, training.arena, { ...loss, threads });

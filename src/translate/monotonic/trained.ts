@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { writeFileAtomic } from '../../files.js';
+import { readJsonFile } from '../../json-file.js';
 import { Arena, traceModel } from '../../optim/index.js';
 import { openRun } from '../../run/index.js';
-import { readJsonFile } from '../json-file.js';
 import { evaluationMode } from '../model/config.js';
 import { lossInputs, lossModel } from '../model/loss.js';
 import { type Languages, saveLanguages } from '../text/languages.js';
