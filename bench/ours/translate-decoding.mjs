@@ -9,11 +9,14 @@ import { MULTI30K, randomModel, randomSentences } from './translation.mjs';
 
 const SENTENCES = 64;
 
-/** @param {{ threads: number, again: boolean, length: number }} options `length`: mean number of source tokens */
-export async function setup({ threads, again, length }) {
+/**
+ * @param {{ threads: number, again: boolean, length: number, deviation: number }} options
+ *   `length` and `deviation` of the number of source tokens
+ */
+export async function setup({ threads, again, length, deviation }) {
   const { model, arena } = randomModel({ ...MULTI30K, encoder: again ? 'bidirectional' : 'unidirectional' });
   const steps = await StepModel.create(model, arena, { beam: 1, redecodes: again, threads });
-  const sources = randomSentences(SENTENCES, length, length / 4);
+  const sources = randomSentences(SENTENCES, length, deviation);
   const options = { beam: 1, earlyEnd: 'block', batch: SENTENCES, maxLength: { ratio: 1, extra: 0 } };
   return {
     async step() {

@@ -42,6 +42,8 @@ const translationScores = z.object({
   k: z.union([z.number(), z.literal('full')]).nullable(),
   /** As `--policy` takes it. */
   policy: z.string().optional(),
+  /** Further runs whose models took part. */
+  models: z.array(z.string()).default([]),
   beam: z.number(),
   earlyEnd: z.enum(['allow', 'block']),
   sentences: z.number(),

@@ -8,6 +8,7 @@ import { type FoundRuns, findRuns } from './runs.js';
 import { forecastSection } from './sections/forecast.js';
 import { methodsSection } from './sections/methods.js';
 import { otherSection } from './sections/other.js';
+import { policySections } from './sections/policies.js';
 import { runsSection } from './sections/runs.js';
 import { trainingSection } from './sections/training.js';
 import { translationSection } from './sections/translation.js';
@@ -37,10 +38,9 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
   if (options.baselines !== undefined) requireKnown(results, options.baselines);
   const reader = new SeriesReader();
   const baselines = options.baselines ?? ['fixed', 'best-fixed', 'mtl'];
-  const sections = results.flatMap((data, i) => {
-    const view = viewOf(data, reader, baselines);
-    return [resultsSection(view), trainingSection({ ...view, data: sets[i] })];
-  });
+  const views = results.map((data) => viewOf(data, reader, baselines));
+  const sections = views.flatMap((view, i) => [resultsSection(view), trainingSection({ ...view, data: sets[i] })]);
+  sections.push(...policySections(views));
   if (sets.length > 0) sections.push(methodsSection(sets, found.sweeps));
   // Last: only now is known what could not be read.
   sections.push(runsSection(sets, found, [...found.problems, ...reader.problems]));

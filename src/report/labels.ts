@@ -133,6 +133,7 @@ function shortLabel(kind: string, setting: Labelled): string {
   const { strategy, keys } = setting;
   const model = keys.get(MODEL);
   if (kind === 'forecast' && strategy === 'fixed' && typeof model === 'string') return modelTitle(model);
+  if (kind === 'translation' && keys.get(TASKS[kind]) === 'full') return 'full sentence';
   const titles = kind === 'translation' ? { ...TITLES, fixed: 'wait-k', 'best-fixed': 'wait-k*' } : TITLES;
   const title = titles[strategy] ?? strategy;
   return isNamedByTasks(kind, setting) ? `${title} (${taskSet(setting)})` : title;

@@ -22,9 +22,18 @@ export interface MadeForecast extends MadeRun {
   readonly daily: readonly number[];
 }
 
-/** A translation that has been evaluated with some waits. */
+/** A translation that has been evaluated with some waits and under other policies. */
 export interface MadeTranslation extends MadeRun {
-  readonly waits: readonly { readonly k: number; readonly outputs: readonly string[]; readonly bleu: number }[];
+  readonly waits?: readonly { readonly k: number; readonly outputs: readonly string[]; readonly bleu: number }[];
+  readonly policies?: readonly MadePolicy[];
+}
+
+export interface MadePolicy {
+  readonly policy: string;
+  readonly bleu: number;
+  readonly AL: number;
+  readonly models?: readonly string[];
+  readonly earlyEnd?: 'allow' | 'block';
 }
 
 export const REFERENCES = [
@@ -95,7 +104,8 @@ export function makeTranslation(folder: string, made: MadeTranslation): string {
     },
     tasks: ['wait-1', 'wait-2', 'wait-3', 'wait-4', 'wait-5'],
   });
-  for (const { k, outputs, bleu } of made.waits) {
+  const { waits = [], policies = [] } = made;
+  for (const { k, outputs, bleu } of waits) {
     const evaluation = join(folder, 'evaluation', `test-wait-${k}-beam-1`);
     mkdirSync(evaluation, { recursive: true });
     write(join(evaluation, 'output.txt'), outputs);
@@ -103,27 +113,39 @@ export function makeTranslation(folder: string, made: MadeTranslation): string {
       join(evaluation, 'reference.txt'),
       outputs.map((_, i) => REFERENCES[i % REFERENCES.length]),
     );
-    const latency = { AP: 0.5 + 0.05 * k, AL: k, LAAL: k, DAL: k + 1 };
-    writeJson(join(evaluation, 'scores.json'), {
-      k,
-      sentences: outputs.length,
-      bleu,
-      sacrebleu: bleu,
-      signature: 'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0+tcts',
-      chrf: 50,
-      chrfSignature: '',
-      lengthRatio: 1,
-      endedEarly: 0,
-      latency: { stacl: latency, simuleval: latency },
-      speed: 10,
-      folder: evaluation,
-      split: 'test',
-      beam: 1,
-      earlyEnd: 'allow',
-      step: 1,
-    });
+    writeTranslationScores(evaluation, { k, sentences: outputs.length, bleu, AL: k });
+  }
+  for (const [i, { policy, ...measured }] of policies.entries()) {
+    const evaluation = join(folder, 'evaluation', `test-policy-${i}`);
+    mkdirSync(evaluation, { recursive: true });
+    writeTranslationScores(evaluation, { k: policy === 'wait-k:full' ? 'full' : null, policy, ...measured });
   }
   return folder;
+}
+
+function writeTranslationScores(
+  evaluation: string,
+  { bleu, AL, ...how }: { k: number | 'full' | null; bleu: number; AL: number; [key: string]: unknown },
+): void {
+  const latency = { AP: 0.5 + 0.05 * AL, AL, LAAL: AL, DAL: AL + 1 };
+  writeJson(join(evaluation, 'scores.json'), {
+    sentences: 4,
+    bleu,
+    sacrebleu: bleu,
+    signature: 'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0+tcts',
+    chrf: 50,
+    chrfSignature: '',
+    lengthRatio: 1,
+    endedEarly: 0,
+    latency: { stacl: latency, simuleval: latency },
+    speed: 10,
+    folder: evaluation,
+    split: 'test',
+    beam: 1,
+    earlyEnd: 'allow',
+    step: 1,
+    ...how,
+  });
 }
 
 /** A run of a made-up problem. */

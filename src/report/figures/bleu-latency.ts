@@ -1,9 +1,9 @@
 import { draw, type Figure } from './figure.js';
 import { type Line, legendOf, linesPanel } from './lines.js';
 
-/** A method's quality and latency with one wait. */
+/** A method's quality and latency with one wait, or one setting of another policy. */
 export interface BleuLatencyPoint {
-  readonly k: number;
+  readonly k: number | string;
   readonly AP: number;
   readonly AL: number;
   readonly bleu: number;
@@ -16,7 +16,7 @@ export interface BleuLatencyCurve {
   readonly label: string;
   /** Number of its style. */
   readonly style: number;
-  /** By k, ascending. */
+  /** By k or by latency, ascending. */
   readonly points: readonly BleuLatencyPoint[];
 }
 

@@ -6,7 +6,10 @@ export interface SeriesStyle {
   readonly symbol: 'circle' | 'square' | 'triangle' | 'diamond' | 'star' | 'cross' | 'wye' | 'triangle2';
 }
 
-/** Okabe and Ito's palette (2008), its yellow left out as too pale for lines; a dash and a symbol go with each colour. */
+/**
+ * Okabe and Ito's palette (2008), its yellow left out as too pale for lines, and two of Tol's (2021); a dash and a symbol
+ * go with each colour.
+ */
 const STYLES: readonly SeriesStyle[] = [
   { color: '#000000', dash: '5 3', symbol: 'circle' },
   { color: '#0072b2', dash: '1.5 2.5', symbol: 'square' },
@@ -16,15 +19,19 @@ const STYLES: readonly SeriesStyle[] = [
   { color: '#cc79a7', dash: '3 2', symbol: 'cross' },
   { color: '#56b4e9', dash: '12 3 3 3', symbol: 'wye' },
   { color: '#777777', dash: '2 4', symbol: 'triangle2' },
+  { color: '#882255', dash: '6 2 2 2', symbol: 'square' },
+  { color: '#999933', dash: '4 4', symbol: 'circle' },
 ];
 
-/** Methods in one figure: more cannot be told apart. One style is left for what is not a method. */
-export const MOST_METHODS = STYLES.length - 1;
+/** Methods in a figure of lines with bands: more cannot be told apart. */
+export const MOST_METHODS = 7;
+/** Curves in a figure without bands. */
+export const MOST_CURVES = STYLES.length;
 
 /** The style of the paper's own method: a full line. */
 export const OWN_STYLE = 4;
 /** The style of what is not a method, such as the market. */
-export const PLAIN_STYLE = STYLES.length - 1;
+export const PLAIN_STYLE = 7;
 
 export function seriesStyle(index: number): SeriesStyle {
   return STYLES[index % STYLES.length];

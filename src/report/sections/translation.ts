@@ -1,8 +1,7 @@
-import { groupBy } from '../../groups.js';
 import { comparisons } from '../comparisons.js';
 import { absent, type Block, type Section, slug } from '../document.js';
 import type { PolicyFigures, TranslationFigures } from '../evaluations.js';
-import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/bleu-latency.js';
+import { type BleuLatencyCurve, type BleuLatencyPoint, bleuLatencyFigure } from '../figures/bleu-latency.js';
 import { commonDecoding, type Decoding, isDecodedAs, translationMeasure, translationOf } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
 import type { DataSet, Setting } from '../settings.js';
@@ -17,8 +16,11 @@ export function translationSection(view: View): Section {
   const title = `Translation: ${data.title}`;
   const decoding = commonDecoding(data);
   if (decoding === undefined) {
-    const none = absent('No BLEU and no latency: no run has been evaluated (tcts evaluate RUN --k 1,3,5).');
-    return { title, blocks: [none, ...policyBlocks(view, slug(data.title))] };
+    const other = data.settings.some(({ runs }) => runs.some(({ evaluations }) => evaluations.policies.length > 0));
+    const none = other
+      ? 'No run has been evaluated with wait-k; other policies are below.'
+      : 'No BLEU and no latency: no run has been evaluated (tcts evaluate RUN --k 1,3,5).';
+    return { title, blocks: [absent(none)] };
   }
   const id = slug(data.title);
   const sacreBLEU = translationMeasure('sacrebleu', decoding);
@@ -40,7 +42,6 @@ export function translationSection(view: View): Section {
   blocks.push(
     { kind: 'figure', figure: latencyFigure(view, id, decoding) },
     { kind: 'table', table: detailTable(view, id, decoding) },
-    ...policyBlocks(view, id),
   );
   return { title, blocks };
 }
@@ -51,7 +52,7 @@ function bleuTable({ data, reader }: View, id: string, decoding: Decoding, name:
     name === 'bleu' ? 'BLEU of the tokenised text, as multi-bleu.perl has it' : `sacreBLEU of the plain text`;
   const starred = data.settings.some(({ strategy }) => strategy === 'best-fixed');
   const caption = [
-    `${what}; ${inWords(decoding)}. Each model is decoded with the wait k of its main task.`,
+    `${what}; ${decodingInWords(decoding)}. Each model is decoded with the wait k of its main task.`,
     starred ? 'Behind wait-k*: the wait k* of the training whose models were best on wait-k in validation.' : '',
     OVER_SEEDS,
   ];
@@ -75,37 +76,14 @@ function bestTask({ strategy, runs, trainedFor }: Setting, reader: SeriesReader)
   return tasks.length === 0 ? undefined : `/ ${[...new Set(tasks)].join(', ')}`;
 }
 
-/**
- * A method that was trained for several main tasks is a curve through them, each model decoded with its own k, as in the
- * paper; one that was trained for a single main task is the curve of that model decoded with several k.
- */
 function latencyFigure({ data, methods, reader, leftOut }: View, id: string, decoding: Decoding) {
   const curves = methods.flatMap(({ label, style }): BleuLatencyCurve[] => {
     const settings = data.settings.filter((setting) => setting.label === label);
-    const single = settings.length === 1 && settings[0].trainedFor === undefined;
-    const points = settings
-      .flatMap((setting) =>
-        waitsOf(setting, decoding)
-          .filter((k) => single || k === setting.main)
-          .map((k) => ({ setting, k })),
-      )
-      .sort((a, b) => a.k - b.k)
-      .map(({ setting, k }) => {
-        const all = translated(setting, decoding, k);
-        const [low, high] = bleuInterval(all, reader);
-        return {
-          k,
-          AP: meanOf(all, AP),
-          AL: meanOf(all, AL),
-          bleu: meanOf(all, ({ sacrebleu }) => sacrebleu),
-          low,
-          high,
-        };
-      });
+    const points = waitPoints(settings, decoding, reader);
     return points.length === 0 ? [] : [{ label, style, points }];
   });
   const caption = [
-    `sacreBLEU against average proportion (AP) and average lagging (AL), both of subwords and the length of the output; ${inWords(decoding)}.`,
+    `sacreBLEU against average proportion (AP) and average lagging (AL), both of subwords and the length of the output; ${decodingInWords(decoding)}.`,
     'A method with several main tasks is drawn through its models, each decoded with its own k; a method with one main task as that model decoded with several k.',
     'Points: means over the seeds. Bands: 95 % of the means over three seeds at most in 400 bootstrap resamples of the test sentences.',
     leftOut,
@@ -117,12 +95,39 @@ function latencyFigure({ data, methods, reader, leftOut }: View, id: string, dec
   });
 }
 
+/**
+ * The curve of a method: trained for several main tasks, it goes through them, each model decoded with its own k, as in
+ * the paper; trained for a single one, it is that model decoded with several k.
+ */
+export function waitPoints(settings: readonly Setting[], decoding: Decoding, reader: SeriesReader): BleuLatencyPoint[] {
+  const single = settings.length === 1 && settings[0].trainedFor === undefined;
+  return settings
+    .flatMap((setting) =>
+      waitsOf(setting, decoding)
+        .filter((k) => single || k === setting.main)
+        .map((k) => ({ setting, k })),
+    )
+    .sort((a, b) => a.k - b.k)
+    .map(({ setting, k }) => {
+      const all = translated(setting, decoding, k);
+      const [low, high] = bleuInterval(all, reader);
+      return {
+        k,
+        AP: meanOf(all, AP),
+        AL: meanOf(all, AL),
+        bleu: meanOf(all, ({ sacrebleu }) => sacrebleu),
+        low,
+        high,
+      };
+    });
+}
+
 /** All figures of all evaluations. */
 function detailTable({ data }: View, id: string, decoding: Decoding): Table {
   const rows = trainedSettings(data).flatMap((setting) =>
     waitsOf(setting, decoding).map((k) => {
       const all = translated(setting, decoding, k);
-      const cells = DETAILS.map(
+      const cells = TRANSLATION_DETAILS.map(
         ({ digits, of }): Cell => [
           estimate(
             all.map(({ figures }) => of(figures)),
@@ -133,62 +138,32 @@ function detailTable({ data }: View, id: string, decoding: Decoding): Table {
       return { cells: [setting.label, String(setting.main ?? '–'), String(k), ...cells] };
     }),
   );
-  const columns = DETAILS.map(({ name }) => ({ title: name, measures: [name] }));
+  const columns = TRANSLATION_DETAILS.map(({ name }) => ({ title: name, measures: [name] }));
   return {
     id: `${id}-details`,
     title: 'All figures',
-    caption: `Decoding: ${inWords(decoding)}. AP and AL: of subwords and the length of the output; with SimulEval: of words and the length of the reference. Length: words of the output over words of the references. Mean ± standard deviation over the seeds.`,
+    caption: `Decoding: ${decodingInWords(decoding)}. AP and AL: of subwords and the length of the output; with SimulEval: of words and the length of the reference. Length: words of the output over words of the references. Mean ± standard deviation over the seeds.`,
     columns: [textColumn('Method'), textColumn('trained for'), textColumn('k'), ...columns],
     rows,
   };
 }
 
-/** What was measured under other policies than wait-k, as it was decoded. */
-function policyBlocks({ data }: View, id: string): Block[] {
-  const rows = trainedSettings(data).flatMap((setting) => {
-    const all = setting.runs.flatMap(({ evaluations }) => evaluations.policies);
-    const ways = groupBy(all, (one) => `${one.policy} ${inWords(one)}`);
-    return [...ways.values()].map((same) => ({
-      cells: [
-        setting.label,
-        same[0].policy ?? 'wait-k:full',
-        inWords(same[0]),
-        ...DETAILS.map(({ digits, of }): Cell => [estimate(same.map(of), digits)]),
-      ],
-    }));
-  });
-  if (rows.length === 0) return [];
-  const table: Table = {
-    id: `${id}-policies`,
-    title: 'Other policies',
-    caption:
-      'Translations under other policies than wait-k. AP and AL: of subwords and the length of the output. Mean ± standard deviation over the seeds.',
-    columns: [
-      textColumn('Method'),
-      textColumn('policy'),
-      textColumn('decoding'),
-      ...DETAILS.map(({ name }) => ({ title: name, measures: [name] })),
-    ],
-    rows,
-  };
-  return [{ kind: 'table', table }];
-}
-
 const AP = ({ latency }: PolicyFigures): number => latency.stacl?.AP ?? Number.NaN;
 const AL = ({ latency }: PolicyFigures): number => latency.stacl?.AL ?? Number.NaN;
 
-const DETAILS: readonly { name: string; digits: number; of: (figures: PolicyFigures) => number }[] = [
-  { name: 'sacreBLEU', digits: 2, of: ({ sacrebleu }) => sacrebleu },
-  { name: 'BLEU', digits: 2, of: ({ bleu }) => bleu },
-  { name: 'chrF', digits: 2, of: ({ chrf }) => chrf },
-  { name: 'AP', digits: 3, of: AP },
-  { name: 'AL', digits: 2, of: AL },
-  { name: 'AL (SimulEval)', digits: 2, of: ({ latency }) => latency.simuleval?.AL ?? Number.NaN },
-  { name: 'LAAL (SimulEval)', digits: 2, of: ({ latency }) => latency.simuleval?.LAAL ?? Number.NaN },
-  { name: 'length', digits: 3, of: ({ lengthRatio }) => lengthRatio },
-  { name: 'ended early', digits: 0, of: ({ endedEarly }) => endedEarly },
-  { name: 'sentences/s', digits: 1, of: ({ speed }) => speed },
-];
+export const TRANSLATION_DETAILS: readonly { name: string; digits: number; of: (figures: PolicyFigures) => number }[] =
+  [
+    { name: 'sacreBLEU', digits: 2, of: ({ sacrebleu }) => sacrebleu },
+    { name: 'BLEU', digits: 2, of: ({ bleu }) => bleu },
+    { name: 'chrF', digits: 2, of: ({ chrf }) => chrf },
+    { name: 'AP', digits: 3, of: AP },
+    { name: 'AL', digits: 2, of: AL },
+    { name: 'AL (SimulEval)', digits: 2, of: ({ latency }) => latency.simuleval?.AL ?? Number.NaN },
+    { name: 'LAAL (SimulEval)', digits: 2, of: ({ latency }) => latency.simuleval?.LAAL ?? Number.NaN },
+    { name: 'length', digits: 3, of: ({ lengthRatio }) => lengthRatio },
+    { name: 'ended early', digits: 0, of: ({ endedEarly }) => endedEarly },
+    { name: 'sentences/s', digits: 1, of: ({ speed }) => speed },
+  ];
 
 function translated({ runs }: Setting, decoding: Decoding, k?: number): Translated[] {
   return runs.flatMap((run) => {
@@ -198,7 +173,7 @@ function translated({ runs }: Setting, decoding: Decoding, k?: number): Translat
 }
 
 /** Without the wait-k* of a sweep, whose runs are among the others. */
-function trainedSettings({ settings }: DataSet): Setting[] {
+export function trainedSettings({ settings }: DataSet): Setting[] {
   return settings.filter(({ trainedFor }) => trainedFor === undefined);
 }
 
@@ -218,6 +193,6 @@ function meanOf(all: readonly Translated[], of: (figures: TranslationFigures) =>
   );
 }
 
-function inWords({ split, beam, earlyEnd }: Decoding): string {
+export function decodingInWords({ split, beam, earlyEnd }: Decoding): string {
   return `${split} split, ${beam === 1 ? 'greedy search' : `beam of ${beam}`}, early end ${earlyEnd}ed`;
 }

@@ -1,0 +1,165 @@
+import { groupBy } from '../../groups.js';
+import type { Block, Section } from '../document.js';
+import { slug } from '../document.js';
+import type { PolicyFigures } from '../evaluations.js';
+import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/bleu-latency.js';
+import { MOST_CURVES, OWN_STYLE } from '../figures/style.js';
+import { commonDecoding } from '../measures.js';
+import type { DataSet, Setting } from '../settings.js';
+import { type Cell, estimate, type Table, textColumn } from '../table.js';
+import type { View } from '../view.js';
+import { decodingInWords, TRANSLATION_DETAILS, trainedSettings, waitPoints } from './translation.js';
+
+/** One section for each corpus that was translated under other policies than wait-k, whatever kind of model decides. */
+export function policySections(views: readonly View[]): Section[] {
+  const translated = views.filter(({ data }) => data.kind === 'translation' || data.kind === 'monotonic');
+  return [...groupBy(translated, ({ data }) => corpusOf(data)).values()].flatMap((members) => {
+    const measured = members.flatMap(({ data }) => trainedSettings(data).flatMap(underPolicies));
+    if (measured.length === 0) return [];
+    const { title } = members[0].data;
+    const id = slug(title);
+    const blocks: Block[] = [
+      { kind: 'figure', figure: policyFigure(title, id, members, measured) },
+      { kind: 'table', table: policyTable(id, measured) },
+    ];
+    return [{ title: `Policies: ${title}`, blocks }];
+  });
+}
+
+/** A setting under one policy, decoded in one way. */
+interface Measured {
+  readonly setting: Setting;
+  /** One for each seed. */
+  readonly figures: readonly PolicyFigures[];
+}
+
+function underPolicies(setting: Setting): Measured[] {
+  const all = setting.runs.flatMap(({ evaluations }) => evaluations.policies);
+  const ways = groupBy(all, (one) => `${one.policy} ${one.models.length} ${decodingInWords(one)}`);
+  return [...ways.values()].map((figures) => ({ setting, figures }));
+}
+
+/** Leaves of the configuration that name the text. */
+function corpusOf({ settings }: DataSet): string {
+  return JSON.stringify([...settings[0].keys].filter(([key]) => key.startsWith('problem.data.')).sort());
+}
+
+function policyFigure(title: string, id: string, views: readonly View[], measured: readonly Measured[]) {
+  const known = measured.filter(({ figures: [one] }) => typeof one.k !== 'string');
+  const named = [...groupBy(known, nameOf)].flatMap(([name, group]) => [...told(name, group)]);
+  const others = named.map(([label, group]) => ({
+    label,
+    points: group
+      .map(({ setting, figures }) => ({
+        k: figures[0].policy === 'monotonic' ? weightsOf(setting) : (figures[0].policy ?? ''),
+        ...meansOf(figures),
+      }))
+      .sort((a, b) => a.AL - b.AL),
+  }));
+  const curves = [...views.flatMap(waitCurves), ...others];
+  const own = curves.findIndex((curve) => 'own' in curve && curve.own);
+  const free = Array.from({ length: MOST_CURVES }, (_, i) => i).filter((i) => own < 0 || i !== OWN_STYLE);
+  const shown = curves
+    .slice(0, MOST_CURVES)
+    .map(({ label, points }, i) => ({ label, points, style: i === own ? OWN_STYLE : free.shift()! }));
+  const caption = [
+    'sacreBLEU against average proportion (AP) and average lagging (AL), both of subwords and the length of the output; means over the seeds.',
+    'Each curve goes through the settings of its policy, by latency; how each was decoded is in the table below.',
+    curves.length > shown.length ? `Shown are the first ${shown.length} of ${curves.length} curves.` : '',
+  ];
+  return bleuLatencyFigure(shown, {
+    id: `${id}-policies-latency`,
+    title: `Policies, ${title}`,
+    caption: caption.filter((sentence) => sentence !== '').join(' '),
+  });
+}
+
+/** Wait-k of the models of single tasks, and of those of the scheduler: what the other policies are up against. */
+function waitCurves({ data, reader }: View): (Omit<BleuLatencyCurve, 'style'> & { own: boolean })[] {
+  const decoding = commonDecoding(data);
+  if (decoding === undefined) return [];
+  const compared = trainedSettings(data).filter(({ strategy }) => strategy === 'fixed' || strategy === 'learned');
+  return [...groupBy(compared, ({ label }) => label)].flatMap(([label, settings]) => {
+    const points = waitPoints(settings, decoding, reader).map((point) => ({ ...point, ...WITHOUT_BAND }));
+    return points.length === 0 ? [] : [{ label, points, own: settings[0].strategy === 'learned' }];
+  });
+}
+
+/** The policy as the paper calls it; of models that decide themselves, the kind of their attention. */
+function nameOf({ setting, figures: [one] }: Measured): string {
+  const [policy] = (one.policy ?? '').split(':');
+  if (policy === 'monotonic') {
+    const attention = String(setting.keys.get('problem.attention') ?? policy);
+    return TITLES[attention] ?? attention;
+  }
+  return TITLES[policy] ?? policy;
+}
+
+const TITLES: Readonly<Record<string, string>> = {
+  'wait-if-worse': 'WIW',
+  'wait-if-diff': 'WID',
+  adaptive: 'Zheng et al.',
+  milk: 'MILk',
+  'mma-il': 'MMA-IL',
+  'mma-h': 'MMA-H',
+};
+
+/** Curves of one name, told apart by their models and by how they were decoded as far as they differ in it. */
+function told(name: string, group: readonly Measured[]): Map<string, Measured[]> {
+  const decides = ({ figures: [one] }: Measured) => one.policy === 'monotonic';
+  const modelOf = ({ setting, figures: [one] }: Measured) =>
+    one.models.length > 0 ? `${one.models.length + 1} models` : setting.label;
+  const decodingOf = ({ figures: [one] }: Measured) => decodingInWords(one);
+  const aspects = [modelOf, decodingOf].filter(
+    (aspect) => !(aspect === modelOf && group.every(decides)) && new Set(group.map(aspect)).size > 1,
+  );
+  return groupBy(group, (one) => [name, ...aspects.map((aspect) => aspect(one))].join(', '));
+}
+
+/** What a model was trained with in order to be early. */
+function weightsOf({ keys }: Setting): string {
+  return ['latencyWeight', 'varianceWeight']
+    .map((key) => `${key}=${keys.get(`problem.${key}`) ?? 'default'}`)
+    .join(' ');
+}
+
+function meansOf(figures: readonly PolicyFigures[]) {
+  const mean = (of: (one: PolicyFigures) => number) => estimate(figures.map(of), 0)?.mean ?? Number.NaN;
+  return {
+    AP: mean(({ latency }) => latency.stacl?.AP ?? Number.NaN),
+    AL: mean(({ latency }) => latency.stacl?.AL ?? Number.NaN),
+    bleu: mean(({ sacrebleu }) => sacrebleu),
+    ...WITHOUT_BAND,
+  };
+}
+
+/** So many bands would hide each other. */
+const WITHOUT_BAND = { low: Number.NaN, high: Number.NaN };
+
+/** What was measured under other policies than wait-k, as it was decoded. */
+function policyTable(id: string, measured: readonly Measured[]): Table {
+  return {
+    id: `${id}-policies`,
+    title: 'Other policies',
+    caption:
+      'Translations under other policies than wait-k. AP and AL: of subwords and the length of the output. Mean ± standard deviation over the seeds.',
+    columns: [
+      textColumn('Method'),
+      textColumn('policy'),
+      textColumn('decoding'),
+      ...TRANSLATION_DETAILS.map(({ name }) => ({ title: name, measures: [name] })),
+    ],
+    rows: measured.map(({ setting, figures }) => ({
+      cells: [
+        setting.label,
+        policyInWords(figures[0]),
+        decodingInWords(figures[0]),
+        ...TRANSLATION_DETAILS.map(({ digits, of }): Cell => [estimate(figures.map(of), digits)]),
+      ],
+    })),
+  };
+}
+
+function policyInWords({ policy = 'wait-k:full', models }: PolicyFigures): string {
+  return models.length === 0 ? policy : `${policy}, ${models.length + 1} models`;
+}

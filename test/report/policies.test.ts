@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { type ReportFiles, writeReport } from '../../src/report/index.js';
+import { temporaryFolder } from '../run/temporary.js';
+import { makeTranslation, REFERENCES } from './run-folders.js';
+
+it('draws what each policy gave by its own knob, beside wait-k and the scheduler', async () => {
+  const folder = temporaryFolder();
+  const run = (name: string) => join(folder, name);
+  const seed = 1;
+  for (const main of [1, 3]) {
+    const waits = [{ k: main, outputs: REFERENCES, bleu: 20 + main }];
+    const policies = main === 3 ? [{ policy: 'adaptive:from=0.4', bleu: 26, AL: 2.5 }] : [];
+    makeTranslation(run(`wait-${main}`), { strategy: 'fixed', seed, main, waits });
+    makeTranslation(run(`tcts-${main}`), { strategy: 'learned', seed, main, waits, policies });
+  }
+  makeTranslation(run('wait-5'), {
+    ...{ strategy: 'fixed', seed, main: 5 },
+    policies: [{ policy: 'adaptive:from=0.4', bleu: 25, AL: 2.6, models: ['runs/wait-1', 'runs/wait-3'] }],
+  });
+  makeTranslation(run('full'), {
+    ...{ strategy: 'fixed', seed, set: { 'problem.waits': 'full' } },
+    policies: [
+      { policy: 'wait-if-diff:initial=6,step=1', bleu: 30, AL: 6, earlyEnd: 'block' },
+      { policy: 'wait-if-diff:initial=2,step=1', bleu: 22, AL: 3, earlyEnd: 'block' },
+      { policy: 'wait-k:full', bleu: 33, AL: 14 },
+    ],
+  });
+  for (const latencyWeight of [0.1, 0.3]) {
+    makeTranslation(run(`milk-${latencyWeight}`), {
+      ...{ strategy: 'fixed', seed },
+      set: { 'problem.kind': 'monotonic', 'problem.attention': 'milk', 'problem.latencyWeight': latencyWeight },
+      policies: [{ policy: 'monotonic', bleu: 29 - 10 * latencyWeight, AL: 5 - 10 * latencyWeight }],
+    });
+  }
+
+  const files = await writeReport(folder);
+
+  expect(curvesIn(files)).toEqual([
+    ['wait-k', '1', 1, 21],
+    ['wait-k', '3', 3, 23],
+    ['TCTS', '1', 1, 21],
+    ['TCTS', '3', 3, 23],
+    ['WID', 'wait-if-diff:initial=2,step=1', 3, 22],
+    ['WID', 'wait-if-diff:initial=6,step=1', 6, 30],
+    ['Zheng et al., 3 models', 'adaptive:from=0.4', 2.6, 25],
+    ['Zheng et al., TCTS', 'adaptive:from=0.4', 2.5, 26],
+    ['MILk', 'latencyWeight=0.3 varianceWeight=default', 2, 26],
+    ['MILk', 'latencyWeight=0.1 varianceWeight=default', 4, 28],
+  ]);
+  const rows = readFileSync(join(files.folder, 'tables/multi30k-policies.md'), 'utf8').trim().split('\n').slice(2);
+  expect(rows).toHaveLength(7);
+  expect(rows.join('\n')).toContain('adaptive:from=0.4, 3 models');
+  expect(rows.join('\n')).toContain('| full sentence | wait-k:full |');
+});
+
+/** Method, setting, AL and BLEU of each point of the figure. */
+function curvesIn({ folder }: ReportFiles): unknown[][] {
+  const [, ...lines] = readFileSync(join(folder, 'figures/multi30k-policies-latency.csv'), 'utf8').trim().split('\n');
+  return lines.map((line) => {
+    const [method, k, , AL, bleu] = cells(line);
+    return [method, k, Number(AL), Number(bleu)];
+  });
+}
+
+function cells(line: string): string[] {
+  return [...line.matchAll(/(?:^|,)(?:"([^"]*)"|([^,]*))/g)].map(([, quoted, plain]) => quoted ?? plain);
+}
