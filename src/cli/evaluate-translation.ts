@@ -12,12 +12,12 @@ import { textTable } from './text-table.js';
 export const evaluateTranslationRun: Evaluate = async (run, flags) => {
   refuseFlags(flags, 'translation', 'against');
   if (flags.loss) return evaluateLoss(run, flags);
-  const { split = 'test', data: corpus, models, threads } = flags;
+  const { split = 'test', data: corpus, models, checkpoint, threads } = flags;
   const { beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd } = flags;
   const policies = policiesOf(flags);
   const progress = new ProgressOfPolicies();
   const onProgress = progress.update.bind(progress);
-  const options = { split, corpus, policies, models, beam, earlyEnd, threads, onProgress };
+  const options = { split, corpus, policies, models, beam, earlyEnd, checkpoint, threads, onProgress };
   const scores = await evaluateTranslation(run, options);
   progress.end();
   const json = { run, split, beam, early_end: earlyEnd, results: scores.map(figures) };
@@ -26,7 +26,7 @@ export const evaluateTranslationRun: Evaluate = async (run, flags) => {
 
 /** `tcts evaluate --loss`: how likely the references are under wait-k. */
 const evaluateLoss: Evaluate = async (run, flags) => {
-  refuseFlags(flags, 'translation with --loss', 'policy', 'models', 'beam', 'earlyEnd', 'data');
+  refuseFlags(flags, 'translation with --loss', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'data');
   const { k: waits, split, threads } = flags;
   if (waits === undefined) throw new InputError('missing, expected waits to measure the loss with', { key: '--k' });
   const losses = await evaluateWaitLoss(run, { waits, split, threads });

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
-import { addPolicyFlags, POLICY_HELP, type PolicyFlags } from './search-flags.js';
+import type { CheckpointChoice } from '../translate/index.js';
+import { addPolicyFlags, checkpointOption, POLICY_HELP, type PolicyFlags } from './search-flags.js';
 
 /** Flags of all kinds of runs; a flag that a kind does not know is refused by it. */
 export interface EvaluateFlags extends PolicyFlags {
@@ -9,6 +10,7 @@ export interface EvaluateFlags extends PolicyFlags {
   readonly against?: string;
   readonly beam?: number;
   readonly earlyEnd?: 'allow' | 'block';
+  readonly checkpoint?: CheckpointChoice;
   readonly loss?: boolean;
   readonly threads: number;
   readonly json: boolean;
@@ -48,6 +50,7 @@ export function registerEvaluate(program: Command): void {
         'block',
       ]),
     )
+    .addOption(checkpointOption())
     .option(
       '--loss',
       'translation: only the loss with each wait of --k (split: that of validation); nothing is translated',

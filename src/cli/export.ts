@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
-import { InputError } from '../errors.js';
+import type { CheckpointChoice } from '../translate/index.js';
+import { checkpointOption } from './search-flags.js';
 
 interface ExportFlags {
   readonly onnx: string;
-  readonly checkpoint: 'best' | 'latest';
+  readonly checkpoint: CheckpointChoice;
   readonly json?: boolean;
 }
 
@@ -17,7 +18,7 @@ export function registerExport(program: Command): void {
       '--onnx <folder>',
       'where to write encoder-step.onnx, decoder-step.onnx, settings.json and vocabularies',
     )
-    .option('--checkpoint <which>', 'best on the main task, or latest', 'best')
+    .addOption(checkpointOption().default('best'))
     .option('--json', 'print what was written as JSON')
     .addHelpText(
       'after',
@@ -32,9 +33,6 @@ How the two models are called step by step is described in docs/translation.md.`
 
 async function exportCommand(run: string, flags: ExportFlags): Promise<void> {
   const { checkpoint, onnx: folder } = flags;
-  if (checkpoint !== 'best' && checkpoint !== 'latest') {
-    throw new InputError(`expected best or latest, found ${JSON.stringify(checkpoint)}`, { key: '--checkpoint' });
-  }
   const { exportTranslation } = await import('../translate/export.js');
   const { files } = exportTranslation(run, folder, { checkpoint });
   if (flags.json) {

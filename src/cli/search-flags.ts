@@ -1,18 +1,19 @@
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
+import type { CheckpointChoice } from '../translate/index.js';
 
 /** The flags of verbs that translate: which parameters, and how to search with them. */
 export interface SearchFlags {
   readonly beam: string;
   readonly earlyEnd: 'allow' | 'block';
-  readonly checkpoint: 'best' | 'latest';
+  readonly checkpoint: CheckpointChoice;
   readonly threads: string;
 }
 
 export interface SearchSettings {
   readonly beam: number;
   readonly earlyEnd: 'allow' | 'block';
-  readonly checkpoint: 'best' | 'latest';
+  readonly checkpoint: CheckpointChoice;
   readonly threads: number;
 }
 
@@ -24,16 +25,22 @@ export function addSearchFlags(command: Command): Command {
         .choices(['allow', 'block'])
         .default('allow'),
     )
-    .addOption(
-      new Option('--checkpoint <which>', 'the parameters that were best on the main task, or the latest')
-        .choices(['best', 'latest'])
-        .default('best'),
-    )
+    .addOption(checkpointOption().default('best'))
     .option('--threads <n>', 'threads of the runtime', '1');
 }
 
 export function searchOf({ beam, earlyEnd, checkpoint, threads }: SearchFlags): SearchSettings {
   return { beam: wholeFrom1('--beam', beam), earlyEnd, checkpoint, threads: wholeFrom1('--threads', threads) };
+}
+
+/** `--checkpoint`: which parameters of a run. */
+export function checkpointOption(): Option {
+  const what = 'parameters: best on the main task, latest, or average:N of the last N checkpoints';
+  return new Option('--checkpoint <which>', what).argParser((text): CheckpointChoice => {
+    if (/^(best|latest|average:([2-9]|[1-9]\d{1,5}))$/.test(text)) return text as CheckpointChoice;
+    const sentence = `expected best, latest or average:N with N from 2 on, found ${JSON.stringify(text)}`;
+    throw new InputError(sentence, { key: '--checkpoint' });
+  });
 }
 
 /** Flags that name policies: `--k` is short for wait-k. */

@@ -46,6 +46,8 @@ const translationScores = z.object({
   models: z.array(z.string()).default([]),
   beam: z.number(),
   earlyEnd: z.enum(['allow', 'block']),
+  /** Whose parameters: of the best model, the latest or the mean of the last few. */
+  checkpoint: z.string().default('best'),
   sentences: z.number(),
   bleu: figure,
   sacrebleu: figure,

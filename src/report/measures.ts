@@ -17,6 +17,8 @@ export interface Decoding {
   readonly split: string;
   readonly beam: number;
   readonly earlyEnd: 'allow' | 'block';
+  /** Whose parameters: `best`, `latest` or `average:N`. */
+  readonly checkpoint: string;
 }
 
 export const validationPerformance: Measure = {
@@ -56,15 +58,19 @@ export function translationOf(run: ReportedRun, decoding: Decoding, k?: number):
   return run.evaluations.translations.find((one) => one.k === k && isDecodedAs(one, decoding));
 }
 
-export function isDecodedAs(one: TranslationFigures, { split, beam, earlyEnd }: Decoding): boolean {
-  return one.split === split && one.beam === beam && one.earlyEnd === earlyEnd;
+export function isDecodedAs(one: Decoding, other: Decoding): boolean {
+  return keyOf(one) === keyOf(other);
+}
+
+function keyOf({ split, beam, earlyEnd, checkpoint }: Decoding): string {
+  return `${split} ${beam} ${earlyEnd} ${checkpoint}`;
 }
 
 /** The way of decoding that most evaluations of a data set have in common, on the test split if there are any. */
 export function commonDecoding({ settings }: DataSet): Decoding | undefined {
   const all = settings.flatMap(({ runs }) => runs.flatMap(({ evaluations }) => evaluations.translations));
   const test = all.filter(({ split }) => split === 'test');
-  const ways = groupBy(test.length > 0 ? test : all, ({ split, beam, earlyEnd }) => `${split} ${beam} ${earlyEnd}`);
+  const ways = groupBy(test.length > 0 ? test : all, keyOf);
   const [most] = [...ways.values()].sort((a, b) => b.length - a.length);
   return most?.[0];
 }

@@ -48,19 +48,22 @@ export function saveBest(folder: string, checkpoint: Checkpoint): string {
  * an error if there are some but none of them is whole.
  */
 export function latestCheckpoint(folder: string, warn: (sentence: string) => void): SavedCheckpoint | undefined {
-  const found = generations(folder);
-  for (const { path } of found) {
+  for (const checkpoint of wholeCheckpoints(folder, warn)) return checkpoint;
+  const { length } = generations(folder);
+  if (length === 0) return undefined;
+  throw new InputError(`none of the ${length} checkpoints can be read: all of them are damaged`, { file: folder });
+}
+
+/** The checkpoints that are whole, the newest first; `warn` is told of those that are passed over. */
+export function* wholeCheckpoints(folder: string, warn: (sentence: string) => void): Generator<SavedCheckpoint> {
+  for (const { path } of generations(folder)) {
     try {
-      return readCheckpoint(path);
+      yield readCheckpoint(path);
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       warn(`the checkpoint is damaged and passed over: ${error.message}`);
     }
   }
-  if (found.length === 0) return undefined;
-  throw new InputError(`none of the ${found.length} checkpoints can be read: all of them are damaged`, {
-    file: folder,
-  });
 }
 
 /** The checkpoint with the best score, if one was saved. */

@@ -6,6 +6,7 @@ import type { Policy } from '../translate/decode/policy.js';
 import type { StreamOptions } from '../translate/decode/stream.js';
 import { type TextSide, TextStream } from '../translate/decode/text-stream.js';
 import { Translator } from '../translate/decode/translator.js';
+import type { CheckpointChoice } from '../translate/index.js';
 import { GatheringModel } from './gathering-model.js';
 
 /** A model that many sentences share. */
@@ -28,7 +29,7 @@ export interface LiveModelOptions {
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
   /** Default `best`. */
-  readonly checkpoint?: 'best' | 'latest';
+  readonly checkpoint?: CheckpointChoice;
 }
 
 export async function openLiveModel(run: string, options: LiveModelOptions = {}): Promise<LiveModel> {

@@ -15,6 +15,7 @@ import {
   type TokenizerName,
 } from '../metrics/index.js';
 import { openRun, parseConfig } from '../run/index.js';
+import type { CheckpointChoice } from './checkpoint-choice.js';
 import { type DataConfig, translationSchema } from './config.js';
 import { openData } from './data.js';
 import type { Policy } from './decode/policy.js';
@@ -37,7 +38,7 @@ export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam'
   /** Tokeniser of sacreBLEU. Default `zh` for Chinese targets, else `13a`. */
   readonly tokenize?: TokenizerName;
   /** Default `best`. */
-  readonly checkpoint?: 'best' | 'latest';
+  readonly checkpoint?: CheckpointChoice;
   /** Sentences translated together. Default 64. */
   readonly batch?: number;
   /** Threads inside one operation. Default 1. */
@@ -85,7 +86,7 @@ export async function evaluateTranslation(
   options: TranslationEvaluationOptions = {},
 ): Promise<TranslationScores[]> {
   const { split = 'test', beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd, models = [] } = options;
-  const { threads, checkpoint, batch, onProgress } = options;
+  const { threads, checkpoint = 'best', batch, onProgress } = options;
   const translator = await Translator.open(run, { beam, threads, checkpoint }, models);
   try {
     const policies = options.policies?.flatMap((text) => translator.policies(text)) ?? translator.policies();
@@ -100,10 +101,10 @@ export async function evaluateTranslation(
         onProgress: (done) => onProgress?.(policy.name, done, test.ids.length),
       });
       const speed = (1000 * test.ids.length) / (performance.now() - started);
-      const folder = join(run, 'evaluation', folderName(policy, { split, beam, earlyEnd, models }));
+      const folder = join(run, 'evaluation', folderName(policy, { split, beam, earlyEnd, models, checkpoint }));
       const measured = score(translator, test, decoded, options.tokenize);
       const result = { policy: policy.name, k: waitOf(policy), ...measured.scores, speed, folder };
-      save(folder, test, measured, { ...result, split, beam, earlyEnd, models, step: translator.step });
+      save(folder, test, measured, { ...result, split, beam, earlyEnd, models, checkpoint, step: translator.step });
       scores.push(result);
     }
     return scores;
@@ -144,12 +145,13 @@ function dataOf(run: string, corpus: string | undefined): DataConfig {
 
 function folderName(
   policy: Policy,
-  options: Required<Pick<TranslationEvaluationOptions, 'split' | 'beam' | 'earlyEnd' | 'models'>>,
+  options: Required<Pick<TranslationEvaluationOptions, 'split' | 'beam' | 'earlyEnd' | 'models' | 'checkpoint'>>,
 ): string {
-  const { split, beam, earlyEnd, models } = options;
+  const { split, beam, earlyEnd, models, checkpoint } = options;
   const parts = [split, fileNameOf(policy), 'beam', beam];
   if (earlyEnd === 'block') parts.push('no-early-end');
   if (models.length > 0) parts.push(models.length + 1, 'models');
+  if (checkpoint !== 'best') parts.push(checkpoint.replace(':', '-'));
   return parts.join('-');
 }
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import { formatShape, type TensorType } from '../tensor/index.js';
+import type { CheckpointChoice } from './checkpoint-choice.js';
 import { stepPrograms } from './decode/step-model.js';
 import { saveLanguages } from './text/languages.js';
 import { special } from './text/vocabulary.js';
@@ -8,7 +9,7 @@ import { openTrained } from './trained.js';
 
 export interface ExportOptions {
   /** Default `best`. */
-  readonly checkpoint?: 'best' | 'latest';
+  readonly checkpoint?: CheckpointChoice;
   /** Beam that the listed candidates must suffice for. Default 5. */
   readonly beam?: number;
 }

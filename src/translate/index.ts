@@ -1,3 +1,4 @@
+export type { CheckpointChoice } from './checkpoint-choice.js';
 export { type TranslationConfig, translationSchema } from './config.js';
 export {
   type Action,

@@ -4,7 +4,8 @@ import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { readJsonFile } from '../json-file.js';
 import { Arena, traceModel } from '../optim/index.js';
-import { bestCheckpoint, checkpointFolder, latestCheckpoint, openRun } from '../run/index.js';
+import { openRun, type SavedCheckpoint } from '../run/index.js';
+import { type CheckpointChoice, chosenCheckpoints } from './checkpoint-choice.js';
 import { evaluationMode, type TranslationModel } from './model/config.js';
 import { lossInputs, lossModel } from './model/loss.js';
 import { type Languages, loadLanguages, saveLanguages } from './text/languages.js';
@@ -33,8 +34,8 @@ export function saveTranslation(folder: string, languages: Languages, info: Tran
   writeFileAtomic(join(folder, INFO), `${JSON.stringify(info, null, 2)}\n`);
 }
 
-/** Reads a model from a run folder, with the parameters that were best on the main task, or the latest. */
-export function openTrained(folder: string, checkpoint: 'best' | 'latest' = 'best'): TrainedTranslation {
+/** Reads a model from a run folder. */
+export function openTrained(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedTranslation {
   openRun(folder);
   const info = readInfo(folder);
   const languages = languagesOf(folder, info.model);
@@ -72,22 +73,27 @@ export function warmStart(folder: string, arena: Arena, languages: Languages): v
 }
 
 /** Fills an arena with the parameters of a run; returns the updates that they have had. */
-export function loadParameters(folder: string, arena: Arena, which: 'best' | 'latest' = 'best'): number {
+export function loadParameters(folder: string, arena: Arena, which: CheckpointChoice = 'best'): number {
   openRun(folder);
-  const checkpoints = checkpointFolder(folder);
-  const newest = () => latestCheckpoint(checkpoints, () => {});
-  const saved = which === 'best' ? (bestCheckpoint(checkpoints) ?? newest()) : newest();
-  if (saved === undefined) throw new InputError('the run has no checkpoint yet', { file: folder });
-  const found = arena.names.map((name) => {
-    const tensor = saved.tensors.get(PREFIX + name);
-    const shape = arena.shape(name);
-    if (tensor !== undefined && tensor.shape.join() === shape.join()) return tensor.data as Float32Array;
-    const there = tensor === undefined ? 'nothing' : `[${tensor.shape.join(', ')}]`;
-    const sentence = `the checkpoint holds ${there}, the model needs [${shape.join(', ')}]`;
-    throw new InputError(sentence, { file: saved.path, key: name });
-  });
-  for (const [i, name] of arena.names.entries()) arena.value(name).set(found[i] as never);
-  return saved.step;
+  const sums = arena.names.map((name) => new Float64Array(arena.value(name).length));
+  let [step, count] = [0, 0];
+  for (const saved of chosenCheckpoints(folder, which)) {
+    for (const [i, name] of arena.names.entries()) {
+      const values = parameterIn(saved, name, arena.shape(name));
+      for (let j = 0; j < values.length; j++) sums[i][j] += values[j];
+    }
+    step = Math.max(step, saved.step);
+    count++;
+  }
+  for (const [i, name] of arena.names.entries()) arena.value(name).set(sums[i].map((sum) => sum / count) as never);
+  return step;
+}
+
+function parameterIn({ tensors, path: file }: SavedCheckpoint, name: string, shape: readonly number[]): Float32Array {
+  const tensor = tensors.get(PREFIX + name);
+  if (tensor !== undefined && tensor.shape.join() === shape.join()) return tensor.data as Float32Array;
+  const there = tensor === undefined ? 'nothing' : `[${tensor.shape.join(', ')}]`;
+  throw new InputError(`the checkpoint holds ${there}, the model needs [${shape.join(', ')}]`, { file, key: name });
 }
 
 const INFO = 'model.json';

@@ -157,6 +157,15 @@ describe('tcts evaluate of a translation run', () => {
     expect(stdout).toContain(join(run.folder, 'evaluation', 'test-wait-3-beam-1'));
   });
 
+  it('takes the parameters that it is told to, and keeps what they give apart', () => {
+    const { stdout } = evaluate('--k', '3', '--beam', '1', '--checkpoint', 'latest', '--json');
+    const { results } = JSON.parse(stdout);
+    expect(results[0].folder).toBe(join(run.folder, 'evaluation', 'test-wait-3-beam-1-latest'));
+    const { code, stderr } = evaluate('--checkpoint', 'average:1');
+    expect(code).toBe(1);
+    expect(stderr).toContain('--checkpoint: expected best, latest or average:N with N from 2 on, found "average:1"');
+  });
+
   it('names the policies in a table of several kinds', () => {
     const { stdout } = evaluate('--policy', 'wait-if-worse', '--k', '3', '--beam', '1');
     const lines = stdout.split('\n');

@@ -193,6 +193,9 @@ function meanOf(all: readonly Translated[], of: (figures: TranslationFigures) =>
   );
 }
 
-export function decodingInWords({ split, beam, earlyEnd }: Decoding): string {
-  return `${split} split, ${beam === 1 ? 'greedy search' : `beam of ${beam}`}, early end ${earlyEnd}ed`;
+export function decodingInWords({ split, beam, earlyEnd, checkpoint }: Decoding): string {
+  const how = `${split} split, ${beam === 1 ? 'greedy search' : `beam of ${beam}`}, early end ${earlyEnd}ed`;
+  if (checkpoint === 'best') return how;
+  const [, count] = checkpoint.split(':');
+  return `${how}, ${count === undefined ? 'latest parameters' : `mean of the last ${count} checkpoints`}`;
 }

@@ -1,5 +1,6 @@
 import { InputError } from '../../errors.js';
 import { openRun } from '../../run/index.js';
+import type { CheckpointChoice } from '../checkpoint-choice.js';
 import type { Training } from '../policies/index.js';
 import type { Languages } from '../text/languages.js';
 import { openTrained } from '../trained.js';
@@ -8,7 +9,7 @@ import type { StepwiseModel } from './token-model.js';
 
 export interface OpenOptions {
   /** The parameters that were best on the main task, or the latest. Default `best`. */
-  readonly checkpoint?: 'best' | 'latest';
+  readonly checkpoint?: CheckpointChoice;
   /** Largest beam that will be searched with. Default 5. */
   readonly beam?: number;
   /** Threads inside one operation. Default 1. */

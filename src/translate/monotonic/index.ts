@@ -1,3 +1,4 @@
+import type { CheckpointChoice } from '../checkpoint-choice.js';
 import type { Languages } from '../text/languages.js';
 import { MonotonicStepModel, type MonotonicStepOptions } from './step-model.js';
 import { trainedMonotonic } from './trained.js';
@@ -17,7 +18,7 @@ export interface OpenedMonotonic {
 /** Opens the model of a run whose `problem.kind` is `monotonic`, to be run under the policy `monotonic`. */
 export async function openMonotonic(
   run: string,
-  checkpoint: 'best' | 'latest' = 'best',
+  checkpoint: CheckpointChoice = 'best',
   options: MonotonicStepOptions = {},
 ): Promise<OpenedMonotonic> {
   const { model, arena, languages, step } = trainedMonotonic(run, checkpoint);

@@ -4,6 +4,7 @@ import { writeFileAtomic } from '../../files.js';
 import { readJsonFile } from '../../json-file.js';
 import { Arena, traceModel } from '../../optim/index.js';
 import { openRun } from '../../run/index.js';
+import type { CheckpointChoice } from '../checkpoint-choice.js';
 import { evaluationMode } from '../model/config.js';
 import { lossInputs, lossModel } from '../model/loss.js';
 import { type Languages, saveLanguages } from '../text/languages.js';
@@ -27,7 +28,7 @@ export function saveMonotonic(folder: string, languages: Languages, model: Monot
 }
 
 /** Reads a model from a run folder, with the parameters that were best, or the latest. */
-export function trainedMonotonic(folder: string, checkpoint: 'best' | 'latest' = 'best'): TrainedMonotonic {
+export function trainedMonotonic(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedMonotonic {
   openRun(folder);
   const { model } = readJsonFile(join(folder, INFO), infoSchema);
   const languages = languagesOf(folder, model);
