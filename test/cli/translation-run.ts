@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createRun, saveBest } from '../../src/run/index.js';
+import { createRun, saveBest, saveCheckpoint } from '../../src/run/index.js';
 import { openData } from '../../src/translate/data.js';
 import { saveTranslation } from '../../src/translate/trained.js';
 import { randomArena, tinyModel } from '../translate/decode-models.js';
@@ -31,7 +31,9 @@ export async function randomTranslationRun(seed: number): Promise<TranslationRun
     const data = arena.value(name) as Float32Array<ArrayBuffer>;
     return [`problem/model/${name}`, { dtype: 'F32', shape: arena.shape(name), data }] as const;
   });
-  saveBest(join(folder, 'checkpoints'), { step: 7, tensors: new Map(tensors), state: {} });
+  const checkpoint = { step: 7, tensors: new Map(tensors), state: {} };
+  saveCheckpoint(join(folder, 'checkpoints'), checkpoint);
+  saveBest(join(folder, 'checkpoints'), checkpoint);
   run.lock.release();
   const sources = corpus.text('test', 'source');
   close();
