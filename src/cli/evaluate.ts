@@ -72,7 +72,7 @@ Examples:
   tcts evaluate runs/csi300-mtl --against runs/csi300
   tcts evaluate runs/multi30k --k 1,3,5,7,9
   tcts evaluate runs/multi30k --k 1,3,5,7,9 --loss
-  tcts evaluate runs/full --policy wait-if-diff:initial=2,4,6,step=1,2 --early-end block`,
+  tcts evaluate runs/full --policy wait-if-diff:initial=2,4,6,step=1,2`,
     )
     .action(async (run: string, flags: EvaluateFlags) => {
       const { openRun } = await import('../run/index.js');

@@ -49,6 +49,17 @@ describe('wait-if-diff', () => {
     ]);
   });
 
+  it('reads on where both would end the sentence', async () => {
+    // Target 1: r = 1, 2, 3: the end, as after a short sentence; r = 4, 5: C.
+    const hasty = tableModel([[one(B)], [one(END), one(END), one(END), one(C)]]);
+    for (const policy of [waitIfDiff({ initial: 1 }), waitIfWorse({ initial: 1 })]) {
+      expect(await translated(policy, hasty, 6)).toEqual([
+        [B, 2],
+        [C, 5],
+      ]);
+    }
+  });
+
   it('first compares after the initial read and one step', async () => {
     // r = 4, 5: both targets are settled.
     expect(await translated(waitIfDiff({ initial: 4 }), model, 6)).toEqual([

@@ -1,4 +1,5 @@
 import type { Policy, Proposal } from '../decode/policy.js';
+import { special } from '../text/vocabulary.js';
 import { wholeFrom1 } from './settings.js';
 
 export interface WaitIfOptions {
@@ -39,7 +40,8 @@ function waitIf(
     },
     decide: ({ ended, proposals: [now, before] }) => {
       if (ended) return 'WRITE';
-      return now !== undefined && settled(now, before) ? 'WRITE' : 'READ';
+      // A model of whole sentences takes every beginning for a sentence: that it would end there means READ.
+      return now !== undefined && now.token !== special.eos && settled(now, before) ? 'WRITE' : 'READ';
     },
   };
 }
