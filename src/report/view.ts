@@ -1,5 +1,5 @@
 import { bestOf, isCalled } from './comparisons.js';
-import { MOST_METHODS, OWN_STYLE } from './figures/style.js';
+import { MOST_METHODS, stylesFor } from './figures/style.js';
 import { isAblation } from './labels.js';
 import type { SeriesReader } from './reader.js';
 import { type DataSet, labelsOf, type Setting } from './settings.js';
@@ -57,6 +57,6 @@ function mostTelling(data: DataSet, baselines: readonly string[]): string[] {
 /** The first learned scheduler is drawn with the full line, the others with the styles that are left, in order. */
 function styled({ settings }: DataSet, labels: readonly string[]): ShownMethod[] {
   const own = labels.find((label) => settings.find((setting) => setting.label === label)?.strategy === 'learned');
-  const free = Array.from({ length: MOST_METHODS }, (_, i) => i).filter((i) => own === undefined || i !== OWN_STYLE);
-  return labels.map((label) => ({ label, style: label === own ? OWN_STYLE : free.shift()! }));
+  const styles = stylesFor(labels.length, own === undefined ? -1 : labels.indexOf(own));
+  return labels.map((label, i) => ({ label, style: styles[i] }));
 }

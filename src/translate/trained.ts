@@ -75,17 +75,17 @@ export function warmStart(folder: string, arena: Arena, languages: Languages): v
 /** Fills an arena with the parameters of a run; returns the updates that they have had. */
 export function loadParameters(folder: string, arena: Arena, which: CheckpointChoice = 'best'): number {
   openRun(folder);
-  const sums = arena.names.map((name) => new Float64Array(arena.value(name).length));
   let [step, count] = [0, 0];
   for (const saved of chosenCheckpoints(folder, which)) {
+    const found = arena.names.map((name) => parameterIn(saved, name, arena.shape(name)));
+    count++;
     for (const [i, name] of arena.names.entries()) {
-      const values = parameterIn(saved, name, arena.shape(name));
-      for (let j = 0; j < values.length; j++) sums[i][j] += values[j];
+      const mean = arena.value(name);
+      if (count === 1) mean.set(found[i] as never);
+      else for (let j = 0; j < mean.length; j++) mean[j] += (found[i][j] - mean[j]) / count;
     }
     step = Math.max(step, saved.step);
-    count++;
   }
-  for (const [i, name] of arena.names.entries()) arena.value(name).set(sums[i].map((sum) => sum / count) as never);
   return step;
 }
 

@@ -33,6 +33,12 @@ export const OWN_STYLE = 4;
 /** The style of what is not a method, such as the market. */
 export const PLAIN_STYLE = 7;
 
+/** Numbers of styles, all different, for so many series; the one at `own`, if there is one, is the paper's method. */
+export function stylesFor(count: number, own: number): number[] {
+  const free = STYLES.map((_, i) => i).filter((i) => own < 0 || i !== OWN_STYLE);
+  return Array.from({ length: count }, (_, i) => (i === own ? OWN_STYLE : free.shift()!));
+}
+
 export function seriesStyle(index: number): SeriesStyle {
   return STYLES[index % STYLES.length];
 }

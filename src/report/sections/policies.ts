@@ -1,14 +1,13 @@
 import { groupBy } from '../../groups.js';
-import type { Block, Section } from '../document.js';
-import { slug } from '../document.js';
+import { type Block, type Section, slug } from '../document.js';
 import type { PolicyFigures } from '../evaluations.js';
 import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/bleu-latency.js';
-import { MOST_CURVES, OWN_STYLE } from '../figures/style.js';
+import { MOST_CURVES, stylesFor } from '../figures/style.js';
 import { commonDecoding } from '../measures.js';
 import type { DataSet, Setting } from '../settings.js';
 import { type Cell, estimate, type Table, textColumn } from '../table.js';
 import type { View } from '../view.js';
-import { decodingInWords, TRANSLATION_DETAILS, trainedSettings, waitPoints } from './translation.js';
+import { decodingInWords, meansOf, TRANSLATION_DETAILS, trainedSettings, waitPoints } from './translation.js';
 
 /** One section for each corpus that was translated under other policies than wait-k, whatever kind of model decides. */
 export function policySections(views: readonly View[]): Section[] {
@@ -53,15 +52,15 @@ function policyFigure(title: string, id: string, views: readonly View[], measure
       .map(({ setting, figures }) => ({
         k: figures[0].policy === 'monotonic' ? weightsOf(setting) : (figures[0].policy ?? ''),
         ...meansOf(figures),
+        ...WITHOUT_BAND,
       }))
       .sort((a, b) => a.AL - b.AL),
   }));
   const curves = [...views.flatMap(waitCurves), ...others];
   const own = curves.findIndex((curve) => 'own' in curve && curve.own);
-  const free = Array.from({ length: MOST_CURVES }, (_, i) => i).filter((i) => own < 0 || i !== OWN_STYLE);
-  const shown = curves
-    .slice(0, MOST_CURVES)
-    .map(({ label, points }, i) => ({ label, points, style: i === own ? OWN_STYLE : free.shift()! }));
+  const drawn = curves.slice(0, MOST_CURVES);
+  const styles = stylesFor(drawn.length, own);
+  const shown = drawn.map(({ label, points }, i) => ({ label, points, style: styles[i] }));
   const caption = [
     'sacreBLEU against average proportion (AP) and average lagging (AL), both of subwords and the length of the output; means over the seeds.',
     'Each curve goes through the settings of its policy, by latency; how each was decoded is in the table below.',
@@ -75,12 +74,12 @@ function policyFigure(title: string, id: string, views: readonly View[], measure
 }
 
 /** Wait-k of the models of single tasks, and of those of the scheduler: what the other policies are up against. */
-function waitCurves({ data, reader }: View): (Omit<BleuLatencyCurve, 'style'> & { own: boolean })[] {
+function waitCurves({ data }: View): (Omit<BleuLatencyCurve, 'style'> & { own: boolean })[] {
   const decoding = commonDecoding(data);
   if (decoding === undefined) return [];
   const compared = trainedSettings(data).filter(({ strategy }) => strategy === 'fixed' || strategy === 'learned');
   return [...groupBy(compared, ({ label }) => label)].flatMap(([label, settings]) => {
-    const points = waitPoints(settings, decoding, reader).map((point) => ({ ...point, ...WITHOUT_BAND }));
+    const points = waitPoints(settings, decoding).map(({ all, ...point }) => ({ ...point, ...WITHOUT_BAND }));
     return points.length === 0 ? [] : [{ label, points, own: settings[0].strategy === 'learned' }];
   });
 }
@@ -121,16 +120,6 @@ function weightsOf({ keys }: Setting): string {
   return ['latencyWeight', 'varianceWeight']
     .map((key) => `${key}=${keys.get(`problem.${key}`) ?? 'default'}`)
     .join(' ');
-}
-
-function meansOf(figures: readonly PolicyFigures[]) {
-  const mean = (of: (one: PolicyFigures) => number) => estimate(figures.map(of), 0)?.mean ?? Number.NaN;
-  return {
-    AP: mean(({ latency }) => latency.stacl?.AP ?? Number.NaN),
-    AL: mean(({ latency }) => latency.stacl?.AL ?? Number.NaN),
-    bleu: mean(({ sacrebleu }) => sacrebleu),
-    ...WITHOUT_BAND,
-  };
 }
 
 /** So many bands would hide each other. */

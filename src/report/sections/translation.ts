@@ -1,6 +1,6 @@
 import { comparisons } from '../comparisons.js';
 import { absent, type Block, type Section, slug } from '../document.js';
-import type { PolicyFigures, TranslationFigures } from '../evaluations.js';
+import type { PolicyFigures } from '../evaluations.js';
 import { type BleuLatencyCurve, type BleuLatencyPoint, bleuLatencyFigure } from '../figures/bleu-latency.js';
 import { commonDecoding, type Decoding, isDecodedAs, translationMeasure, translationOf } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
@@ -79,7 +79,10 @@ function bestTask({ strategy, runs, trainedFor }: Setting, reader: SeriesReader)
 function latencyFigure({ data, methods, reader, leftOut }: View, id: string, decoding: Decoding) {
   const curves = methods.flatMap(({ label, style }): BleuLatencyCurve[] => {
     const settings = data.settings.filter((setting) => setting.label === label);
-    const points = waitPoints(settings, decoding, reader);
+    const points = waitPoints(settings, decoding).map(({ all, ...point }) => {
+      const [low, high] = bleuInterval(all, reader);
+      return { ...point, low, high };
+    });
     return points.length === 0 ? [] : [{ label, style, points }];
   });
   const caption = [
@@ -99,7 +102,10 @@ function latencyFigure({ data, methods, reader, leftOut }: View, id: string, dec
  * The curve of a method: trained for several main tasks, it goes through them, each model decoded with its own k, as in
  * the paper; trained for a single one, it is that model decoded with several k.
  */
-export function waitPoints(settings: readonly Setting[], decoding: Decoding, reader: SeriesReader): BleuLatencyPoint[] {
+export function waitPoints(
+  settings: readonly Setting[],
+  decoding: Decoding,
+): (Omit<BleuLatencyPoint, 'low' | 'high'> & { all: Translated[] })[] {
   const single = settings.length === 1 && settings[0].trainedFor === undefined;
   return settings
     .flatMap((setting) =>
@@ -110,16 +116,14 @@ export function waitPoints(settings: readonly Setting[], decoding: Decoding, rea
     .sort((a, b) => a.k - b.k)
     .map(({ setting, k }) => {
       const all = translated(setting, decoding, k);
-      const [low, high] = bleuInterval(all, reader);
-      return {
-        k,
-        AP: meanOf(all, AP),
-        AL: meanOf(all, AL),
-        bleu: meanOf(all, ({ sacrebleu }) => sacrebleu),
-        low,
-        high,
-      };
+      return { k, ...meansOf(all.map(({ figures }) => figures)), all };
     });
+}
+
+/** Where a setting stands in a figure of quality and latency. */
+export function meansOf(figures: readonly PolicyFigures[]): Pick<BleuLatencyPoint, 'AP' | 'AL' | 'bleu'> {
+  const mean = (of: (one: PolicyFigures) => number) => estimate(figures.map(of), 0)?.mean ?? Number.NaN;
+  return { AP: mean(AP), AL: mean(AL), bleu: mean(({ sacrebleu }) => sacrebleu) };
 }
 
 /** All figures of all evaluations. */
@@ -182,15 +186,6 @@ function waitsOf({ runs }: Setting, decoding: Decoding): number[] {
     evaluations.translations.filter((one) => isDecodedAs(one, decoding)).map(({ k }) => k),
   );
   return [...new Set(waits)].sort((a, b) => a - b);
-}
-
-function meanOf(all: readonly Translated[], of: (figures: TranslationFigures) => number): number {
-  return (
-    estimate(
-      all.map(({ figures }) => of(figures)),
-      0,
-    )?.mean ?? Number.NaN
-  );
 }
 
 export function decodingInWords({ split, beam, earlyEnd, checkpoint }: Decoding): string {

@@ -27,7 +27,7 @@ export function saveMonotonic(folder: string, languages: Languages, model: Monot
   writeFileAtomic(join(folder, INFO), `${JSON.stringify({ model }, null, 2)}\n`);
 }
 
-/** Reads a model from a run folder, with the parameters that were best, or the latest. */
+/** Reads a model from a run folder. */
 export function trainedMonotonic(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedMonotonic {
   openRun(folder);
   const { model } = readJsonFile(join(folder, INFO), infoSchema);
