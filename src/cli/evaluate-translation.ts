@@ -1,6 +1,7 @@
 import { InputError } from '../errors.js';
 import type { CorpusLatency } from '../metrics/index.js';
 import { Progress } from '../run/progress.js';
+import { checkpointInWords } from '../translate/checkpoint-choice.js';
 import { searchDefaults } from '../translate/decode/search.js';
 import { evaluateTranslation, type TranslationScores } from '../translate/evaluate.js';
 import { evaluateWaitLoss } from '../translate/wait-loss.js';
@@ -12,7 +13,7 @@ import { textTable } from './text-table.js';
 export const evaluateTranslationRun: Evaluate = async (run, flags) => {
   refuseFlags(flags, 'translation', 'against');
   if (flags.loss) return evaluateLoss(run, flags);
-  const { split = 'test', data: corpus, models, checkpoint, threads } = flags;
+  const { split = 'test', data: corpus, models, checkpoint = 'best', threads } = flags;
   const { beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd } = flags;
   const policies = policiesOf(flags);
   const progress = new ProgressOfPolicies();
@@ -20,8 +21,9 @@ export const evaluateTranslationRun: Evaluate = async (run, flags) => {
   const options = { split, corpus, policies, models, beam, earlyEnd, checkpoint, threads, onProgress };
   const scores = await evaluateTranslation(run, options);
   progress.end();
-  const json = { run, split, beam, early_end: earlyEnd, results: scores.map(figures) };
-  return { json, text: textOf(scores, `${split}, beam ${beam}, early end ${earlyEnd}ed`) };
+  const json = { run, split, beam, early_end: earlyEnd, checkpoint, results: scores.map(figures) };
+  const setting = `${split}, beam ${beam}, early end ${earlyEnd}ed, ${checkpointInWords(checkpoint)}`;
+  return { json, text: textOf(scores, setting) };
 };
 
 /** `tcts evaluate --loss`: how likely the references are under wait-k. */

@@ -10,6 +10,11 @@ import {
 /** Which parameters of a run: those that were best on the main task, the newest, or the mean of the newest n. */
 export type CheckpointChoice = 'best' | 'latest' | `average:${number}`;
 
+export function checkpointInWords(choice: string): string {
+  const [name, count] = choice.split(':');
+  return count === undefined ? `${name} parameters` : `mean of the last ${count} checkpoints`;
+}
+
 /** The checkpoints of a run whose mean is chosen, the newest first. */
 export function* chosenCheckpoints(run: string, choice: CheckpointChoice): Generator<SavedCheckpoint> {
   const folder = checkpointFolder(run);

@@ -137,7 +137,7 @@ describe('tcts evaluate of a translation run', () => {
     const { code, stdout } = evaluate('--k', '2,4', '--beam', '1', '--early-end', 'block', '--json');
     expect(code).toBe(0);
     const { results, ...setting } = JSON.parse(stdout);
-    expect(setting).toEqual({ run: run.folder, split: 'test', beam: 1, early_end: 'block' });
+    expect(setting).toEqual({ run: run.folder, split: 'test', beam: 1, early_end: 'block', checkpoint: 'best' });
     expect(results.map(({ k }: { k: number }) => k)).toEqual([2, 4]);
     for (const result of results) {
       expect(result).toMatchObject({ sentences: 300, ended_early: 0 });
@@ -153,6 +153,7 @@ describe('tcts evaluate of a translation run', () => {
   it('prints a table with the signature and the folder of the outputs', () => {
     const { stdout } = evaluate('--k', '3', '--beam', '1');
     expect(stdout).toMatch(/^k +BLEU +sacreBLEU +chrF +length +ended early/);
+    expect(stdout).toContain('300 sentences of test, beam 1, early end allowed, best parameters\n');
     expect(stdout).toContain('nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp');
     expect(stdout).toContain(join(run.folder, 'evaluation', 'test-wait-3-beam-1'));
   });

@@ -1,3 +1,4 @@
+import { checkpointInWords } from '../../translate/checkpoint-choice.js';
 import { comparisons } from '../comparisons.js';
 import { absent, type Block, type Section, slug } from '../document.js';
 import type { PolicyFigures } from '../evaluations.js';
@@ -190,7 +191,5 @@ function waitsOf({ runs }: Setting, decoding: Decoding): number[] {
 
 export function decodingInWords({ split, beam, earlyEnd, checkpoint }: Decoding): string {
   const how = `${split} split, ${beam === 1 ? 'greedy search' : `beam of ${beam}`}, early end ${earlyEnd}ed`;
-  if (checkpoint === 'best') return how;
-  const [, count] = checkpoint.split(':');
-  return `${how}, ${count === undefined ? 'latest parameters' : `mean of the last ${count} checkpoints`}`;
+  return checkpoint === 'best' ? how : `${how}, ${checkpointInWords(checkpoint)}`;
 }
