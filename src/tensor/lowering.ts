@@ -15,6 +15,8 @@ export class Lowering {
   readonly graph = new OnnxGraph();
   readonly masks: MaskInput[] = [];
   private readonly sizes = new Map<string, string>();
+  private readonly shared = new Map<string, string>();
+  private readonly reshaped = new Map<string, { readonly input: string; readonly from: readonly Dim[] }>();
   private readonly splits = new Map<string, string[]>();
 
   op(...args: Parameters<OnnxGraph['op']>): string {
@@ -76,14 +78,20 @@ export class Lowering {
     return name;
   }
 
-  /** Reshapes without run-time arithmetic where ONNX's `0` (keep) and `-1` (infer) suffice. */
-  reshape(input: string, from: readonly Dim[], to: readonly Dim[]): string {
+  /**
+   * Reshapes without run-time arithmetic where ONNX's `0` (keep) and `-1` (infer) suffice. What is reshaped already is
+   * taken from where it came: the step between is not written if nothing else needs it.
+   */
+  reshape(value: string, shape: readonly Dim[], to: readonly Dim[]): string {
+    const { input, from } = this.reshaped.get(value) ?? { input: value, from: shape };
     if (from.length === to.length && from.every((size, i) => sameDim(size, to[i]))) return input;
     const sizes = to.map((size, i) =>
       typeof size === 'number' ? size : i < from.length && sameDim(size, from[i]) ? 0 : -1,
     );
     const simple = sizes.filter((size) => size === -1).length <= 1 && !to.includes(0);
-    return this.op('Reshape', [input, simple ? this.ints(sizes) : this.shape(to)]);
+    const name = this.op('Reshape', [input, simple ? this.ints(sizes) : this.shape(to)]);
+    this.reshaped.set(name, { input, from });
+    return name;
   }
 
   /** Σ over the rows of [rows, columns], as [columns]. In f32 a product with ones: the matrix kernel is threaded. */
@@ -94,11 +102,13 @@ export class Lowering {
 
   /** A row [1, size] of f32 ones. */
   private ones(size: Dim): string {
-    const key = `ones ${size}`;
-    const known = this.sizes.get(key);
-    if (known !== undefined) return known;
-    const name = this.op('Expand', [this.scalar('f32', 1), this.shape([1, size])]);
-    this.sizes.set(key, name);
+    return this.once(`ones ${size}`, () => this.op('Expand', [this.scalar('f32', 1), this.shape([1, size])]));
+  }
+
+  /** A value that several operations need: written by the first that asks for it. */
+  once(key: string, write: () => string): string {
+    const name = this.shared.get(key) ?? write();
+    this.shared.set(key, name);
     return name;
   }
 

@@ -114,11 +114,7 @@ const attentionOp: Op<Flags> = {
     const { hasBias, hasMask } = node.attributes as Flags;
     const [q, k, v] = [heads(to, query, s, s.queries), heads(to, key, s, s.keys), heads(to, value, s, s.keys)];
     let scores = product(to, s, q, k, { timeA: true, timeB: true, transB: true, alpha: scale(s) });
-    if (hasBias) {
-      const split = [s.batch, s.heads, s.queries, s.keys];
-      const joined = [multiplyDims(s.batch, s.heads), s.queries, s.keys];
-      scores = to.reshape(to.op('Add', [to.reshape(scores, joined, split), extra[0]]), split, joined);
-    }
+    if (hasBias) scores = to.op('Add', [scores, headBias(to, extra[0], node.inputs[3].shape, s)]);
     const probabilities = to.op('Softmax', [scores], { axis: -1 });
     const weights = hasMask ? to.op('Mul', [probabilities, extra.at(-1)!]) : probabilities;
     return [unheads(to, product(to, s, weights, v, { timeB: true }), s, s.queries), probabilities];
@@ -150,6 +146,16 @@ const attentionGradientOp: Op<{ heads: number; hasMask: boolean }> = {
     return [unheads(to, dQ, s, s.queries), unheads(to, dK, s, s.keys), unheads(to, dV, s, s.keys)];
   },
 };
+
+/** A bias [1 | B, 1, Tq, Tk] as [1 | B·heads, Tq, Tk]: once for all layers. */
+function headBias(to: Lowering, bias: string, shape: readonly Dim[], { batch, heads: count }: Sizes): string {
+  const [samples, , queries, keys] = shape;
+  if (samples === 1) return to.reshape(bias, shape, [1, queries, keys]);
+  return to.once(`${bias} for ${count} heads`, () => {
+    const repeated = to.op('Expand', [bias, to.ints([1, count, 1, 1])]);
+    return to.reshape(repeated, [batch, count, queries, keys], [multiplyDims(batch, count), queries, keys]);
+  });
+}
 
 const scale = ({ width, heads: count }: Sizes): number => 1 / Math.sqrt(width / count);
 

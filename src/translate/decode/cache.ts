@@ -18,7 +18,7 @@ export class Cache {
     readonly names: readonly string[],
     readonly width: number,
     readonly batch: number,
-    private capacity = 16,
+    private capacity = 0,
     private readonly arrays: Float32Array[] = names.map(() => new Float32Array(capacity * batch * width)),
   ) {}
 
@@ -34,13 +34,22 @@ export class Cache {
     return Object.fromEntries(this.names.map((name, i) => [name, { data: this.arrays[i].subarray(0, size), shape }]));
   }
 
+  /** Where a program can write the next `added` steps before they are appended, so that nothing has to be copied. */
+  room(added: number): Record<string, Float32Array> {
+    const row = this.batch * this.width;
+    this.reserve(this.steps + added);
+    const [from, to] = [this.steps * row, (this.steps + added) * row];
+    return Object.fromEntries(this.names.map((name, i) => [newName(name), this.arrays[i].subarray(from, to)]));
+  }
+
   /** Takes new steps [n, B, D] from the outputs of a program: `new.<name>` for each tensor of the cache. */
   append(outputs: Readonly<Record<string, Value>>): void {
     const row = this.batch * this.width;
     const added = outputs[newName(this.names[0])].shape[0];
     this.reserve(this.steps + added);
     this.names.forEach((name, i) => {
-      this.arrays[i].set(outputs[newName(name)].data as Float32Array, this.steps * row);
+      const { data } = outputs[newName(name)];
+      if (data.buffer !== this.arrays[i].buffer) this.arrays[i].set(data as Float32Array, this.steps * row);
     });
     this.steps += added;
   }
@@ -120,7 +129,7 @@ export class Cache {
 
   private reserve(steps: number): void {
     if (steps <= this.capacity) return;
-    this.capacity = Math.max(steps, 2 * this.capacity);
+    this.capacity = Math.max(steps, 2 * this.capacity, 16);
     const size = this.capacity * this.batch * this.width;
     for (let i = 0; i < this.names.length; i++) {
       const larger = new Float32Array(size);

@@ -78,11 +78,11 @@ export class StepModel {
   /** Encodes one more token of each sentence; `lengths` are those read before. For unidirectional encoders. */
   async read({ encoder, memory }: Source, tokens: ArrayLike<number>, lengths: ArrayLike<number>): Promise<void> {
     if (encoder === undefined) throw new TypeError('this encoder cannot read on, it begins anew (encode)');
-    const outputs = await this.encoder.run({
-      tokens: integers(tokens, [1, tokens.length]),
-      lengths: integers(lengths),
-      ...encoder.feeds(),
-    });
+    const into = { ...encoder.room(1), ...memory.room(1) };
+    const outputs = await this.encoder.run(
+      { tokens: integers(tokens, [1, tokens.length]), lengths: integers(lengths), ...encoder.feeds() },
+      { into },
+    );
     encoder.append(outputs);
     memory.append(outputs);
   }
@@ -99,7 +99,7 @@ export class StepModel {
     const before = this.reencodes ? lengths : new Array<number>(batch).fill(0);
     const outputs = await this.encoder.run(
       { tokens: integers(tokens, [steps, batch]), lengths: integers(before), ...encoder?.feeds() },
-      { outputs: memory.names.map(newName) },
+      { outputs: memory.names.map(newName), into: memory.room(steps) },
     );
     memory.append(outputs);
     return memory;
@@ -117,6 +117,7 @@ export class StepModel {
     const batch = rows.tokens.length;
     const added = rows.tokens[0].length;
     const timeMajor = Array.from({ length: added * batch }, (_, i) => rows.tokens[i % batch][Math.floor(i / batch)]);
+    const into = target.room(added);
     const outputs = await this.decoder.run(
       {
         tokens: integers(timeMajor, [added, batch]),
@@ -125,7 +126,7 @@ export class StepModel {
         ...target.feeds(),
         ...memory.feeds(),
       },
-      { outputs: [...target.names.map(newName), 'candidates', 'scores'] },
+      { outputs: [...Object.keys(into), 'candidates', 'scores'], into },
     );
     target.append(outputs);
     return {

@@ -31,7 +31,14 @@ import {
 import { embed, outputWeight, type TranslationModel } from '../model/index.js';
 import { special } from '../text/vocabulary.js';
 import { newName } from './cache.js';
-import { cachedCrossAttention, cachedSelfAttention, feedForward, type KeyValues, keyValues } from './cached-layers.js';
+import {
+  cachedCrossAttention,
+  cachedSelfAttention,
+  feedForward,
+  type KeyValues,
+  keyValues,
+  type Size,
+} from './cached-layers.js';
 
 /*
  * The two programs of incremental translation, over the parameters of `model/transformer.ts`. Everything is time-major:
@@ -70,22 +77,23 @@ export function encoderStep(model: TranslationModel): Step {
     inputs: { tokens: i64('N', 'B'), lengths: i64('B'), ...caches },
     model: (p, inputs) => {
       const { tokens, lengths } = inputs;
-      const [count] = tokens.shape;
+      const [count, batch] = tokens.shape;
+      const size: Size = [count, batch];
       const bias = causal
         ? pastBias(lengths, count, inputs['encoder.keys.0'])
         : attentionBias(count, count, { lengths });
       const outputs: Record<string, Tensor> = {};
-      let x = embedAt(p, model, 'encoder', tokens, causal ? lengths : undefined); // [N, B, D]
+      let x = embedAt(p, model, 'encoder', tokens, causal ? lengths : undefined); // [N·B, D]
       for (let l = 0; l < model.encoderLayers; l++) {
         const layer = p.under('encoder').under('layers').under(l);
         const past = causal ? cacheOf(inputs, 'encoder', l) : undefined;
-        const { states, fresh } = cachedSelfAttention(layer, x, past, bias, model);
+        const { states, fresh } = cachedSelfAttention(layer, x, size, past, bias, model);
         if (causal) addCache(outputs, 'encoder', l, fresh);
         x = feedForward(layer, states, model);
       }
       for (let l = 0; l < model.decoderLayers; l++) {
         const layer = p.under('decoder').under('layers').under(l);
-        addCache(outputs, 'source', l, keyValues(layer.under('encoder_attn'), x, model));
+        addCache(outputs, 'source', l, keyValues(layer.under('encoder_attn'), x, size, model));
       }
       return outputs;
     },
@@ -116,18 +124,20 @@ export function decoderStep(model: TranslationModel, candidates: number): Step {
     },
     model: (p, inputs) => {
       const { tokens, lengths, visible } = inputs;
-      const [added] = tokens.shape;
+      const [added, batch] = tokens.shape;
+      const size: Size = [added, batch];
       const self = pastBias(lengths, added, inputs['decoder.keys.0']);
       const cross = attentionBias(1, inputs['source.keys.0'].shape[0], { lengths: visible })!;
       const outputs: Record<string, Tensor> = {};
-      let x = embedAt(p, model, 'decoder', tokens, lengths); // [N, B, D]
+      let x = embedAt(p, model, 'decoder', tokens, lengths); // [N·B, D]
       for (let l = 0; l < model.decoderLayers; l++) {
         const layer = p.under('decoder').under('layers').under(l);
-        const { states, fresh } = cachedSelfAttention(layer, x, cacheOf(inputs, 'decoder', l), self, model);
+        const { states, fresh } = cachedSelfAttention(layer, x, size, cacheOf(inputs, 'decoder', l), self, model);
         addCache(outputs, 'decoder', l, fresh);
-        x = feedForward(layer, cachedCrossAttention(layer, states, cacheOf(inputs, 'source', l), cross, model), model);
+        const source = cacheOf(inputs, 'source', l);
+        x = feedForward(layer, cachedCrossAttention(layer, states, size, source, cross, model), model);
       }
-      const last = squeeze(slice(x, 0, -1, 1), 0); // [B, D]
+      const last = squeeze(slice(reshape(x, [added, batch, model.width]), 0, -1, 1), 0); // [B, D]
       const logProbabilities = add(logSoftmax(linear(last, outputWeight(p, model))), neverProposed(model)); // [B, V]
       const best = topK(logProbabilities, count);
       return { ...outputs, logProbabilities, candidates: best.indices, scores: best.values };
@@ -163,7 +173,7 @@ export function pastBias(lengths: Tensor, added: Dim, past: Tensor): Tensor {
   return expandDims(where(and(lessEqual(j, i), greaterEqual(j, first)), fill(0, []), LOWEST), 1);
 }
 
-/** Embedded tokens [N, B, D]; the first of sentence b stands at position lengths[b], or at 0. */
+/** Embedded tokens [N·B, D] of [N, B]; the first of sentence b stands at position lengths[b], or at 0. */
 export function embedAt(
   p: Parameters,
   model: TranslationModel,
@@ -171,12 +181,11 @@ export function embedAt(
   tokens: Tensor,
   lengths?: Tensor,
 ): Tensor {
-  if (lengths === undefined) return embed(p, model, side, tokens);
   const [added, batch] = tokens.shape;
   const all = multiplyDims(added, batch);
+  if (lengths === undefined) return reshape(embed(p, model, side, tokens), [all, model.width]);
   const positions = add(reshape(range(added), [added, 1]), lengths); // [N, B]
-  const apart = embed(p, model, side, reshape(tokens, [all, 1]), reshape(positions, [all]));
-  return reshape(apart, [added, batch, model.width]);
+  return reshape(embed(p, model, side, reshape(tokens, [all, 1]), reshape(positions, [all])), [all, model.width]);
 }
 
 /** A row [V] to be added to log-probabilities. */

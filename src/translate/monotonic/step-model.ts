@@ -62,11 +62,11 @@ export class MonotonicStepModel implements StepwiseModel {
 
   /** Encodes one more token of each sentence; `lengths` are those read before. */
   async read({ encoder, memory }: Source, tokens: ArrayLike<number>, lengths: ArrayLike<number>): Promise<void> {
-    const outputs = await this.encoder.run({
-      tokens: integers(tokens, [1, tokens.length]),
-      lengths: integers(lengths),
-      ...encoder!.feeds(),
-    });
+    const into = { ...encoder!.room(1), ...memory.room(1) };
+    const outputs = await this.encoder.run(
+      { tokens: integers(tokens, [1, tokens.length]), lengths: integers(lengths), ...encoder!.feeds() },
+      { into },
+    );
     encoder!.append(outputs);
     memory.append(outputs);
   }
@@ -86,7 +86,7 @@ export class MonotonicStepModel implements StepwiseModel {
         lengths: integers(new Int32Array(batch)),
         ...encoder!.feeds(),
       },
-      { outputs: memory.names.map(newName) },
+      { outputs: memory.names.map(newName), into: memory.room(steps) },
     );
     memory.append(outputs);
     return memory;
@@ -98,14 +98,18 @@ export class MonotonicStepModel implements StepwiseModel {
    */
   async write(target: Cache, memory: Cache, { tokens, lengths, visible, ended }: StepRows): Promise<Answers> {
     if (tokens.some(({ length }) => length !== 1)) throw new RangeError('expected one token of each row');
-    const outputs = await this.decoder.run({
-      tokens: integers(tokens.flat(), [1, tokens.length]),
-      lengths: integers(lengths),
-      visible: integers(visible),
-      ended: integers(ended.map(Number)),
-      ...target.feeds(),
-      ...memory.feeds(),
-    });
+    const into = target.room(1);
+    const outputs = await this.decoder.run(
+      {
+        tokens: integers(tokens.flat(), [1, tokens.length]),
+        lengths: integers(lengths),
+        visible: integers(visible),
+        ended: integers(ended.map(Number)),
+        ...target.feeds(),
+        ...memory.feeds(),
+      },
+      { into },
+    );
     target.append(outputs);
     const needed = outputs.needed.data as Float32Array;
     return {

@@ -27,7 +27,6 @@ import {
   range,
   reshape,
   slice,
-  squeeze,
   sub,
   type Tensor,
   topK,
@@ -73,20 +72,22 @@ export function monotonicEncoderStep(model: MonotonicModel): Step {
       const [tokens, lengths] = [cast(inputs.tokens, 'i64'), cast(inputs.lengths, 'i64')];
       const bias = pastBias(lengths, tokens.shape[0], inputs['encoder.keys.0']);
       const outputs: Record<string, Tensor> = {};
-      let x = embedAt(p, model, 'encoder', tokens, lengths); // [N, B, D]
+      const [count, batch] = tokens.shape;
+      let x = embedAt(p, model, 'encoder', tokens, lengths); // [N·B, D]
       for (let l = 0; l < model.encoderLayers; l++) {
         const layer = p.under('encoder').under('layers').under(l);
         const past = { keys: inputs[`encoder.keys.${l}`], values: inputs[`encoder.values.${l}`] };
-        const { states, fresh } = cachedSelfAttention(layer, x, past, bias, model);
+        const { states, fresh } = cachedSelfAttention(layer, x, [count, batch], past, bias, model);
         outputs[newName(`encoder.keys.${l}`)] = fresh.keys;
         outputs[newName(`encoder.values.${l}`)] = fresh.values;
         x = feedForward(layer, states, model);
       }
+      const encoded = reshape(x, [count, batch, model.width]);
       for (let l = 0; l < model.decoderLayers; l++) {
         const cross = p.under('decoder').under('layers').under(l).under('encoder_attn');
-        outputs[newName(`source.moving.${l}`)] = movingKeys(cross, x, model);
-        if (lookback(model)) outputs[newName(`source.keys.${l}`)] = linear(cross.under('k_proj'), x, model.width);
-        outputs[newName(`source.values.${l}`)] = linear(cross.under('v_proj'), x, model.width);
+        outputs[newName(`source.moving.${l}`)] = movingKeys(cross, encoded, model);
+        if (lookback(model)) outputs[newName(`source.keys.${l}`)] = linear(cross.under('k_proj'), encoded, model.width);
+        outputs[newName(`source.values.${l}`)] = linear(cross.under('v_proj'), encoded, model.width);
       }
       return outputs;
     },
@@ -123,11 +124,12 @@ export function monotonicDecoderStep(model: MonotonicModel, candidates: number):
       const self = pastBias(lengths, 1, inputs['decoder.keys.0']);
       const outputs: Record<string, Tensor> = {};
       const furthest: Tensor[] = [];
-      let x = embedAt(p, model, 'decoder', tokens, lengths); // [1, B, D]
+      const [, batch] = tokens.shape;
+      let x = embedAt(p, model, 'decoder', tokens, lengths); // [B, D]
       for (let l = 0; l < model.decoderLayers; l++) {
         const layer = p.under('decoder').under('layers').under(l);
         const past = { keys: inputs[`decoder.keys.${l}`], values: inputs[`decoder.values.${l}`] };
-        const { states, fresh } = cachedSelfAttention(layer, x, past, self, model);
+        const { states, fresh } = cachedSelfAttention(layer, x, [1, batch], past, self, model);
         outputs[newName(`decoder.keys.${l}`)] = fresh.keys;
         outputs[newName(`decoder.values.${l}`)] = fresh.values;
 
@@ -138,7 +140,7 @@ export function monotonicDecoderStep(model: MonotonicModel, candidates: number):
         x = feedForward(layer, translated, model);
       }
       const needed = add(max(concat(furthest, 1), { axes: [1] }), 1); // [B]
-      const logits = product(squeeze(x, 0), outputWeight(p, model));
+      const logits = product(x, outputWeight(p, model));
       const best = topK(add(logSoftmax(logits), neverProposed(model)), Math.min(candidates, model.vocabulary.target));
       return { ...outputs, needed, candidates: best.indices, scores: best.values };
     },
@@ -146,7 +148,7 @@ export function monotonicDecoderStep(model: MonotonicModel, candidates: number):
 }
 
 /**
- * What states [1, B, D] find where the heads of layer l stop: at the first token from their last place on for which
+ * What states [B, D] find where the heads of layer l stop: at the first token from their last place on for which
  * p ≥ ½, or at the end of the source. A head that finds none stands at the last visible token and wants the next.
  * `places` [B, M] and `wanted` [B, M] count from 0.
  */
@@ -161,7 +163,7 @@ function stoppingAttention(
   const moving = movingHeads(model);
   const [keys, values] = [inputs[`source.moving.${l}`], inputs[`source.values.${l}`]]; // [S, B, D]
   const [source, batch] = keys.shape;
-  const query = movingQueries(p, states, model);
+  const query = movingQueries(p, expandDims(states, 0), model);
   const energy = reshape(movingEnergies(p, query, keys, model), [batch, moving, source]);
 
   const j = range(source, 'f32');
@@ -181,12 +183,12 @@ function stoppingAttention(
   // Every head is a sentence of its own: each sees another part of the source.
   const apart = (x: Tensor): Tensor => reshape(x, [x.shape[0], rows, width / heads]);
   const context = attention(
-    apart(soft ? linear(p.under('q_proj'), states, width) : query),
+    apart(soft ? linear(p.under('q_proj'), expandDims(states, 0), width) : query),
     apart(soft ? inputs[`source.keys.${l}`] : keys),
     apart(values),
     { heads: 1, bias: reshape(bias, [rows, 1, 1, source]) },
   ); // [1, B·H, D/H]
-  return { found: linear(p.under('out_proj'), reshape(context, [1, batch, width]), width), places, wanted };
+  return { found: linear(p.under('out_proj'), reshape(context, [batch, width]), width), places, wanted };
 }
 
 /** Where the moving heads stopped last, [B, M, 1]; before the first token at 0. */
