@@ -57,6 +57,20 @@ describe('a traced program', () => {
     await session.close();
   });
 
+  it('changes a shape once where an operation goes on to change it', () => {
+    const reshapes = (flat: boolean): number => {
+      const program = t.trace({ q: flat ? t.f32('B', 8) : t.f32(1, 'B', 8), kv: t.f32('T', 'B', 8) }, ({ q, kv }) => {
+        const [, batch] = kv.shape;
+        const found = t.attention(t.reshape(q, [1, batch, 8]), kv, kv, { heads: 2 });
+        return { y: t.reshape(found, q.shape) };
+      });
+      const text = Buffer.from(t.lower(program).onnx).toString('latin1');
+      return text.split('\x07Reshape').length - 1; // the type of a node, after its length
+    };
+    expect(reshapes(false)).toBeGreaterThan(0);
+    expect(reshapes(true)).toBe(reshapes(false));
+  });
+
   it('slices and concatenates along a named dimension', async () => {
     const program = t.trace({ x: t.f32('T') }, ({ x }) => ({
       y: t.concat([t.slice(x, 0, 1), t.slice(x, 0, -2), t.slice(x, 0, 0, 1)], 0),

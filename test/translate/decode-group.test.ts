@@ -64,6 +64,17 @@ describe('a cache', () => {
     expect(content(narrow).filter((_, i) => i % 2 === 0)).toEqual([0, 2, 3, 10, 12, 13, 20, 22, 23]);
   });
 
+  it('takes steps that were written in its own place as they are', () => {
+    const cache = new Cache(['keys'], 1, 2, 1);
+    cache.append({ 'new.keys': { data: Float32Array.of(1, 2), shape: [1, 2, 1] } });
+    const { 'new.keys': place } = cache.room(2);
+    expect(content(cache)).toEqual([1, 2]);
+    place.set([3, 4, 5, 6]);
+    cache.append({ 'new.keys': { data: place, shape: [2, 2, 1] } });
+    expect(content(cache)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(cache.length).toBe(3);
+  });
+
   it('joins sentences of different lengths at their start or at their end', () => {
     const filled = (values: number[]): Cache => {
       const cache = new Cache(['keys'], 1, 1, 1);
