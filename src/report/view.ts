@@ -56,7 +56,7 @@ function mostTelling(data: DataSet, baselines: readonly string[]): string[] {
 
 /** The first learned scheduler is drawn with the full line, the others with the styles that are left, in order. */
 function styled({ settings }: DataSet, labels: readonly string[]): ShownMethod[] {
-  const own = labels.find((label) => settings.find((setting) => setting.label === label)?.strategy === 'learned');
-  const styles = stylesFor(labels.length, own === undefined ? -1 : labels.indexOf(own));
+  const own = labels.findIndex((label) => settings.find((setting) => setting.label === label)?.strategy === 'learned');
+  const styles = stylesFor(labels.length, own);
   return labels.map((label, i) => ({ label, style: styles[i] }));
 }

@@ -66,16 +66,10 @@ export class Lowering {
   /** An i64 vector with the run-time shape. */
   shape(shape: readonly Dim[]): string {
     if (shape.every((size) => typeof size === 'number')) return this.ints(shape);
-    const key = `[${shape.join()}]`;
-    const known = this.sizes.get(key);
-    if (known !== undefined) return known;
-    const name = this.op(
-      'Concat',
-      shape.map((size) => this.size(size)),
-      { axis: 0 },
-    );
-    this.sizes.set(key, name);
-    return name;
+    return this.once(`[${shape.join()}]`, () => {
+      const sizes = shape.map((size) => this.size(size));
+      return this.op('Concat', sizes, { axis: 0 });
+    });
   }
 
   /**

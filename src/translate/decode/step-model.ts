@@ -1,7 +1,7 @@
 import { type Arena, traceModel } from '../../optim/index.js';
 import { type Executable, lower, Session, type Value } from '../../tensor/index.js';
 import { evaluationMode, type TranslationModel } from '../model/index.js';
-import { Cache, newName } from './cache.js';
+import { Cache } from './cache.js';
 import { frozen } from './frozen.js';
 import { type Candidates, candidatesFor, searchDefaults } from './search.js';
 import { cacheNames, decoderStep, encoderStep, type Step } from './steps.js';
@@ -97,9 +97,10 @@ export class StepModel {
     });
     const { encoder, memory } = this.source(batch);
     const before = this.reencodes ? lengths : new Array<number>(batch).fill(0);
+    const into = memory.room(steps);
     const outputs = await this.encoder.run(
       { tokens: integers(tokens, [steps, batch]), lengths: integers(before), ...encoder?.feeds() },
-      { outputs: memory.names.map(newName), into: memory.room(steps) },
+      { outputs: Object.keys(into), into },
     );
     memory.append(outputs);
     return memory;

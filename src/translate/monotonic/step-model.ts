@@ -1,6 +1,6 @@
 import { type Arena, traceModel } from '../../optim/index.js';
 import { type Executable, lower, Session, type Value } from '../../tensor/index.js';
-import { Cache, newName } from '../decode/cache.js';
+import { Cache } from '../decode/cache.js';
 import { frozen } from '../decode/frozen.js';
 import { candidatesFor, searchDefaults } from '../decode/search.js';
 import type { Source } from '../decode/step-model.js';
@@ -80,13 +80,14 @@ export class MonotonicStepModel implements StepwiseModel {
       for (let t = 0; t < lengths[b]; t++) tokens[t * batch + b] = source[t];
     });
     const { encoder, memory } = this.source(batch);
+    const into = memory.room(steps);
     const outputs = await this.encoder.run(
       {
         tokens: { data: tokens, shape: [steps, batch] },
         lengths: integers(new Int32Array(batch)),
         ...encoder!.feeds(),
       },
-      { outputs: memory.names.map(newName), into: memory.room(steps) },
+      { outputs: Object.keys(into), into },
     );
     memory.append(outputs);
     return memory;

@@ -163,7 +163,8 @@ function stoppingAttention(
   const moving = movingHeads(model);
   const [keys, values] = [inputs[`source.moving.${l}`], inputs[`source.values.${l}`]]; // [S, B, D]
   const [source, batch] = keys.shape;
-  const query = movingQueries(p, expandDims(states, 0), model);
+  const step = expandDims(states, 0); // [1, B, D]
+  const query = movingQueries(p, step, model);
   const energy = reshape(movingEnergies(p, query, keys, model), [batch, moving, source]);
 
   const j = range(source, 'f32');
@@ -183,7 +184,7 @@ function stoppingAttention(
   // Every head is a sentence of its own: each sees another part of the source.
   const apart = (x: Tensor): Tensor => reshape(x, [x.shape[0], rows, width / heads]);
   const context = attention(
-    apart(soft ? linear(p.under('q_proj'), expandDims(states, 0), width) : query),
+    apart(soft ? linear(p.under('q_proj'), step, width) : query),
     apart(soft ? inputs[`source.keys.${l}`] : keys),
     apart(values),
     { heads: 1, bias: reshape(bias, [rows, 1, 1, source]) },
