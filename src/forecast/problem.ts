@@ -49,6 +49,8 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   readonly tasks: readonly Task[];
   readonly main: number;
   readonly features: readonly FeatureGroup[];
+  /** Section 5 of the paper: from day 1 to the most difficult. */
+  readonly curriculum = { easiest: 'first', until: 'hardest' } as const;
   readonly gradients: GradientAccess<ForecastBatch>;
   private batches: Batches;
 

@@ -37,6 +37,8 @@ export class TreesProblem implements Problem<TreesBatch> {
   readonly tasks: readonly Task[];
   readonly main: number;
   readonly features: readonly FeatureGroup[];
+  /** Section 5 of the paper: from day 1 to the most difficult. */
+  readonly curriculum = { easiest: 'first', until: 'hardest' } as const;
   private updates = 0;
   private trees: BoostedTrees | undefined;
 

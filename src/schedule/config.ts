@@ -70,9 +70,19 @@ export const strategySchema = z
     }),
     z.strictObject({ name: z.literal('mtl').describe('Every task equally likely.') }),
     z.strictObject({
-      name: z.literal('curriculum').describe('From the easiest task to the main one.'),
-      easiest: z.enum(['first', 'last']).default('last').describe('Which end of the list of tasks is the easiest.'),
-      until: z.enum(['main', 'hardest']).default('main').describe('Task of the last stage.'),
+      name: z.literal('curriculum').describe('From the easiest task to the main or the hardest one.'),
+      easiest: z
+        .enum(['first', 'last'])
+        .nullable()
+        .default(null)
+        .describe(
+          'Which end of the list of tasks is the easiest; null: as the problem says (waits: last, days: first).',
+        ),
+      until: z
+        .enum(['main', 'hardest'])
+        .nullable()
+        .default(null)
+        .describe('Task of the last stage; null: as in the paper (waits: main, days: hardest).'),
     }),
     z.strictObject({
       name: z.literal('annealing').describe('From all tasks alike to a preference of large numbers.'),

@@ -36,7 +36,15 @@ export interface Assignment {
   readonly weights: Float32Array;
 }
 
-/** The parameters' gradients, each as one flat vector. */
+/** How a curriculum goes through the tasks of a problem. */
+export interface CurriculumOrder {
+  /** Which end of the list of tasks is the easiest. */
+  readonly easiest: 'first' | 'last';
+  /** Where it ends: at the main task, or at the end opposite to the easiest. */
+  readonly until: 'main' | 'hardest';
+}
+
+/** The parameters' gradients in evaluation mode, each as one flat vector. They leave the training as it is. */
 export interface GradientAccess<Batch> {
   /** Length of the vector. */
   readonly size: number;
@@ -47,6 +55,36 @@ export interface GradientAccess<Batch> {
 }
 
 /**
+ * What the strategy `influence` measures with. Everything is in evaluation mode and leaves the training as it is: no
+ * random number of its streams is drawn, and the parameters end with the bits they began with.
+ */
+export interface InfluenceAccess<Batch> {
+  /** Length of a gradient over the parameters. */
+  readonly size: number;
+  /** Pieces of the reward data: validation data that neither chooses a checkpoint nor is validated on. */
+  readonly pieces: number;
+  /** Writes ∇θ of the main task's mean loss on a piece; 0 at parameters that not all tasks share, such as heads. */
+  gradient(piece: number, out: Float32Array): Promise<void>;
+  /**
+   * Writes the shift of the parameters that the optimiser would make for a gradient, with its sign kept: for Adam along
+   * g ∕ (√v̂ + δ). It is short enough for a difference quotient and long enough for the precision of the losses.
+   */
+  shift(gradient: Float32Array, out: Float32Array): void;
+  /**
+   * ℓ(xᵢ, yᵢ, T; θ + shift) − ℓ(xᵢ, yᵢ, T; θ − shift) for about so many samples of the batch and all tasks, [n, K]:
+   * positive where training (i, T) moves the parameters against the shift. NaN where a label is unknown.
+   */
+  slopes(batch: Batch, samples: number, shift: Float32Array): Promise<Slopes>;
+}
+
+export interface Slopes {
+  /** Places in the batch, n. */
+  readonly samples: Int32Array;
+  /** [n, K] */
+  readonly values: Float32Array;
+}
+
+/**
  * What an application hands to the trainer: tasks, batches, features, one training step, validation. Everything random
  * in it follows from a seed and is part of the state that `capture` gives, the position in the data included.
  *
@@ -54,7 +92,7 @@ export interface GradientAccess<Batch> {
  * when it is made.
  */
 export interface Problem<Batch = unknown> extends Resumable {
-  /** 𝒯, in the order of difficulty (in either direction). */
+  /** 𝒯, in the order of difficulty (`curriculum` says in which direction). */
   readonly tasks: readonly Task[];
   /** Index of the main task. */
   readonly main: number;
@@ -75,6 +113,8 @@ export interface Problem<Batch = unknown> extends Resumable {
   /** ℳ(D_v; θ): performance on the main task, higher is better, in evaluation mode. It changes nothing. */
   validate(): Promise<number>;
 
+  /** What the strategy `curriculum` does unless told otherwise. */
+  readonly curriculum?: CurriculumOrder;
   /** The update with Σᵢ Σ_T w_{iT} ℓ(xᵢ, yᵢ, T; θ) / B, for weights [B, K] whose rows sum to one. */
   trainBlend?(batch: Batch, weights: Float32Array): Promise<number>;
   /** ℓ(xᵢ, yᵢ, T_main; θ) of every sample, in evaluation mode. */
@@ -82,6 +122,7 @@ export interface Problem<Batch = unknown> extends Resumable {
   /** The validation data as batches of which features and main-task losses can be taken. */
   validationBatches?(): Iterable<Batch>;
   readonly gradients?: GradientAccess<Batch>;
+  readonly influence?: InfluenceAccess<Batch>;
   /** Writes what is needed to use the model besides its parameters into the run folder. */
   saveFiles?(folder: string): void;
   /** Figures on test data, by name. */
@@ -90,7 +131,7 @@ export interface Problem<Batch = unknown> extends Resumable {
   close?(): Promise<void>;
 }
 
-type Ability = 'trainBlend' | 'mainLosses' | 'validationBatches' | 'gradients';
+type Ability = 'trainBlend' | 'mainLosses' | 'validationBatches' | 'gradients' | 'influence';
 
 /** The problem, known to have the abilities; an error that names the strategy if it lacks one. */
 export function requireAbilities<Batch, A extends Ability>(
@@ -100,12 +141,9 @@ export function requireAbilities<Batch, A extends Ability>(
 ): Problem<Batch> & Required<Pick<Problem<Batch>, A>> {
   for (const ability of abilities) {
     if (problem[ability] !== undefined) continue;
-    throw new InputError(
-      `the strategy ${strategy} needs a problem with ${ABILITIES[ability]}, which this one has not`,
-      {
-        key: 'strategy.name',
-      },
-    );
+    throw new InputError(`the strategy ${strategy} needs ${ABILITIES[ability]}, which this problem does not provide`, {
+      key: 'strategy.name',
+    });
   }
   return problem as Problem<Batch> & Required<Pick<Problem<Batch>, A>>;
 }
@@ -115,6 +153,7 @@ const ABILITIES: Record<Ability, string> = {
   mainLosses: 'main-task losses of single samples (mainLosses)',
   validationBatches: 'validation data in batches (validationBatches)',
   gradients: 'access to gradients (gradients)',
+  influence: 'reward data and losses at shifted parameters (influence)',
 };
 
 /** Index of a task that is given by its name or its number m. */

@@ -27,6 +27,8 @@ import { TrainingData } from './training-data.js';
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
 export class TranslationProblem implements Problem<TranslationBatch> {
   readonly features = FEATURES;
+  /** Appendix A.2 of the paper: from the longest wait to the main one. */
+  readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: GradientAccess<TranslationBatch>;
   private readonly learningRate: (update: number) => number;
   private readonly losses: MainLosses;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
-import type { Problem, Status } from '../../src/schedule/index.js';
+import { createStrategy, type Problem, type Status } from '../../src/schedule/index.js';
 import { annealedDistribution, annealing } from '../../src/schedule/strategies/annealing.js';
 import { curriculum, curriculumTask } from '../../src/schedule/strategies/curriculum.js';
 import { withoutHardest } from '../../src/schedule/strategies/self-paced.js';
@@ -10,8 +10,15 @@ import { advance, start, strategyConfig } from './trainings.js';
 /** Tasks wait-1, …, wait-M with main task wait-k, and batches of one sample. */
 function waits(M: number, k: number): Problem {
   const tasks = Array.from({ length: M }, (_, i) => ({ name: `wait-${i + 1}`, number: i + 1 }));
-  return { tasks, main: k - 1, sizeOf: () => 1 } as unknown as Problem;
+  const curriculum = { easiest: 'last', until: 'main' };
+  return { tasks, main: k - 1, curriculum, sizeOf: () => 1 } as unknown as Problem;
 }
+
+/** The same as days ahead, as the paper goes through them. */
+const days = (M: number, k: number): Problem => ({
+  ...waits(M, k),
+  curriculum: { easiest: 'first', until: 'hardest' },
+});
 
 const at = (update: number, updates: number): Status => ({ update, updates, performance: 0, meanPerformance: 0 });
 
@@ -40,6 +47,27 @@ test('the curriculum can begin at the other end, and go on to the hardest task',
   // Main task day 1, until the hardest, t_max = 7, 5 stages: (t − 1)/7 · 5 = 0, 0.71, 1.43, 2.14, 2.86, 3.57, 4.29
   const on = { ...first, until: 'hardest' } as const;
   expect(await course(curriculum(waits(5, 1), random, on), 7)).toEqual([1, 1, 2, 3, 3, 4, 5]);
+});
+
+// Section 5: "In CL, we start from the easiest task T₁, and then gradually move to the most difficult one."
+test('for stocks the curriculum goes from day 1 to the last day, whatever the main task', async () => {
+  const random = new Random(1);
+  for (const main of [1, 2, 3]) {
+    expect(await course(curriculum(days(3, main), random), 6)).toEqual([1, 1, 2, 2, 3, 3]);
+  }
+  const config = strategyConfig({ name: 'curriculum' });
+  const made = await createStrategy(config, days(3, 3), random);
+  expect(await course(made, 6)).toEqual([1, 1, 2, 2, 3, 3]);
+});
+
+test('a curriculum that would never leave the main task is refused', () => {
+  const random = new Random(1);
+  expect(() => curriculum(waits(5, 5), random)).toThrow(
+    'strategy.until: the main task wait-5 is the easiest one, so a curriculum that ends there trains nothing else',
+  );
+  expect(() => curriculum(days(3, 1), random, { until: 'main' })).toThrow('strategy.until: the main task');
+  const silent = { ...waits(3, 1), curriculum: undefined };
+  expect(() => curriculum(silent, random)).toThrow('strategy.easiest: this problem does not say');
 });
 
 test('no rounding moves the border of a stage', () => {

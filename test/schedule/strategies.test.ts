@@ -137,9 +137,7 @@ test.each([
   const problem = Object.assign(knownAnswer(random), { [ability]: undefined }) as Problem;
   const made = createStrategy(strategyConfig({ name }), problem, random);
   await expect(made).rejects.toThrow(
-    new RegExp(
-      `^strategy\\.name: the strategy ${name} needs a problem with .*\\(${ability}\\), which this one has not$`,
-    ),
+    new RegExp(`^strategy\\.name: the strategy ${name} needs .*\\(${ability}\\), which this problem does not provide$`),
   );
 });
 

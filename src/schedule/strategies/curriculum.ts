@@ -1,27 +1,49 @@
+import { InputError } from '../../errors.js';
 import type { Random } from '../../random.js';
-import type { Problem } from '../problem.js';
+import type { CurriculumOrder, Problem } from '../problem.js';
 import type { Strategy } from '../strategy.js';
 import { drawnFrom, oneHot } from './distribution.js';
 
-export interface CurriculumOptions {
-  /** Which end of the list of tasks is the easiest: `last` for waits, `first` for days ahead. Default `last`. */
-  readonly easiest?: 'first' | 'last';
-  /** Where the curriculum ends: at the main task, or at the hardest one. Default `main`. */
-  readonly until?: 'main' | 'hardest';
-}
+/** A key that is null or left out is the problem's. */
+export type CurriculumOptions = { readonly [K in keyof CurriculumOrder]?: CurriculumOrder[K] | null };
 
-/** Curriculum transfer learning: from the easiest task to the main task in stages of equal length (appendix A.2). */
+/**
+ * Curriculum transfer learning: from the easiest task on in stages of equal length, in translation to the main task
+ * (appendix A.2), for stocks from day 1 to the hardest (section 5).
+ */
 export function curriculum<Batch>(
   problem: Problem<Batch>,
   random: Random,
-  { easiest = 'last', until = 'main' }: CurriculumOptions = {},
+  options: CurriculumOptions = {},
 ): Strategy<Batch> {
   const K = problem.tasks.length;
-  const [start, hardest] = easiest === 'last' ? [K - 1, 0] : [0, K - 1];
-  const end = until === 'main' ? problem.main : hardest;
+  const { start, end } = curriculumEnds(problem, options);
   return drawnFrom('curriculum', problem, random, ({ update, updates }) =>
     oneHot(curriculumTask(start, end, update, updates), K),
   );
+}
+
+function curriculumEnds<Batch>(problem: Problem<Batch>, options: CurriculumOptions): { start: number; end: number } {
+  const { tasks, main } = problem;
+  const K = tasks.length;
+  if (K === 1) return { start: 0, end: 0 };
+  const easiest = options.easiest ?? problem.curriculum?.easiest;
+  const until = options.until ?? problem.curriculum?.until ?? 'main';
+  if (easiest === undefined) {
+    throw new InputError('this problem does not say which of its tasks is the easiest, expected first or last', {
+      key: 'strategy.easiest',
+    });
+  }
+  const [start, hardest] = easiest === 'last' ? [K - 1, 0] : [0, K - 1];
+  const end = until === 'main' ? main : hardest;
+  if (start === end) {
+    throw new InputError(
+      `the main task ${tasks[main].name} is the easiest one, so a curriculum that ends there trains nothing else: ` +
+        'expected hardest, or the strategy fixed',
+      { key: 'strategy.until' },
+    );
+  }
+  return { start, end };
 }
 
 /**

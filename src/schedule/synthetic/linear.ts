@@ -56,6 +56,8 @@ export class LinearProblem implements Problem<LinearBatch> {
     { name: 'loss', width: 1 },
     { name: 'validation', width: 2 },
   ];
+  /** Any order would do: no task is easier than another here. */
+  readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: GradientAccess<LinearBatch>;
 
   private readonly teachers: readonly Teacher[];
