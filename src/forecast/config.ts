@@ -153,6 +153,14 @@ export const forecastSchema = z.strictObject({
       .default('loss')
       .describe('ℳ: minus the mean squared error of the main task, or its mean daily rank correlation.'),
     everyDays: z.int().min(1).default(1).describe('Use every n-th day of the validation part.'),
+    reward: z
+      .number()
+      .min(0)
+      .max(0.9)
+      .default(0)
+      .describe(
+        'Share of the validation days, the first ones, that is kept for schedulers to learn from (influence, aligned) and not validated on.',
+      ),
   }).describe('How the validation performance ℳ is measured.'),
   warmStart: z
     .string()

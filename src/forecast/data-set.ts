@@ -44,6 +44,8 @@ export interface DataSet {
   /** Every sample has all labels. */
   readonly train: Part;
   readonly validation: Part;
+  /** The part of the validation data that schedulers learn from and nothing else sees; undefined: none is set aside. */
+  readonly reward?: Part;
   readonly test: Part;
 }
 
@@ -71,9 +73,31 @@ export async function openDataSet(config: ForecastConfig): Promise<DataSet> {
     features: config.features,
     normaliser: fitNormaliser(panel, config.features, train),
     train: training,
-    validation: part(everyDays(validation, config.validation.everyDays)),
+    ...validationParts(everyDays(validation, config.validation.everyDays), config.validation.reward, spec, part),
     test: part(test),
   };
+}
+
+/**
+ * The first days of the validation part, as many as the share says, are for schedulers; the rest validates, from the first
+ * day on whose window of labels none of theirs reaches into.
+ */
+function validationParts(
+  samples: Samples,
+  share: number,
+  spec: LabelSpec,
+  part: (samples: Samples) => Part,
+): Pick<DataSet, 'validation' | 'reward'> {
+  if (share === 0) return { validation: part(samples) };
+  const days = samples.dayStarts.length - 1;
+  const border = samples.day[samples.dayStarts[Math.floor(share * days)]];
+  const reward = filterSamples(samples, (i) => samples.day[i] + labelReach(spec) < border);
+  if (reward.length === 0) {
+    throw new InputError(`a share of ${share} of ${days} validation days leaves none to learn from`, {
+      key: 'problem.validation.reward',
+    });
+  }
+  return { reward: part(reward), validation: part(filterSamples(samples, (i) => samples.day[i] >= border)) };
 }
 
 export function labelSpec(config: ForecastConfig): LabelSpec {
