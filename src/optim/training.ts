@@ -119,12 +119,13 @@ export class Training {
    */
   direction(gradient: Float32Array, out: Float32Array): void {
     const { optimizer } = this.config;
-    if (optimizer.name !== 'adam' && optimizer.name !== 'adamw') return out.set(gradient);
-    const squares = this.arena.slot(1); // v without its bias correction, which cancels against δ's
+    out.set(gradient);
+    if (optimizer.name !== 'adam' && optimizer.name !== 'adamw') return;
+    const squares = this.arena.slot(1); // v̂ without its bias correction, a common factor that δ has as well
     let sum = 0;
     for (let i = 0; i < squares.length; i++) sum += Math.sqrt(squares[i]);
     const floor = sum / this.arena.parameterCount;
-    if (floor === 0) return out.set(gradient);
+    if (floor === 0) return;
     for (let i = 0; i < out.length; i++) out[i] = gradient[i] / (Math.sqrt(squares[i]) + floor);
   }
 

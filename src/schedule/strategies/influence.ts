@@ -182,7 +182,9 @@ export class Influence<Batch> implements Strategy<Batch> {
     this.done.measured++;
     const { samples, values } = await access.slopes(batch, this.options.samples, latest);
     const rows = new Float32Array(samples.length * width);
-    samples.forEach((place, i) => rows.set(features.subarray(place * width, (place + 1) * width), i * width));
+    for (const [i, place] of samples.entries()) {
+      rows.set(features.subarray(place * width, (place + 1) * width), i * width);
+    }
     this.scale.add(Array.from(samples.keys(), (i) => rows.subarray(i * width, (i + 1) * width)));
     this.measurements.add(rows, values);
     await this.learn(this.measurements.credit());
@@ -211,7 +213,9 @@ export class Influence<Batch> implements Strategy<Batch> {
     const order = Int32Array.from({ length: size }, (_, i) => i);
     shuffling.shuffle(order);
     const shuffled = new Float32Array(features.length);
-    order.forEach((from, to) => shuffled.set(features.subarray(from * width, (from + 1) * width), to * width));
+    for (const [to, from] of order.entries()) {
+      shuffled.set(features.subarray(from * width, (from + 1) * width), to * width);
+    }
     return shuffled;
   }
 
