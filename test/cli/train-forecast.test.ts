@@ -48,6 +48,9 @@ test('a forecaster is trained, evaluated and used', { timeout: 120_000 }, async 
   const text = await tcts(folder, 'evaluate', 'runs/small', '--split', 'validation');
   expect(text.stdout).toMatch(/^validation part, day 1 ahead: \d+ forecasts on \d+ days/);
   expect(text.stdout).toMatch(/excess after costs/);
+  // Day 1 without a shift begins at the close that the forecasts are made from.
+  expect(text.stdout).toMatch(/traded at the close of day t, where their label begins: .*\n.*cannot be executed/);
+  expect(backtest).toMatchObject({ delay: 0, executable: false });
 
   // Prices of days that the run has never seen, in another format.
   writeCsv(
