@@ -109,6 +109,8 @@ describe('bad input is one sentence', () => {
     [['--set', 'problem.model.name=gru2'], /problem\.model\.name: .*"gru"/],
     [['--set', 'problem.model.name=gat', '--set', 'problem.sharing=embedding'], /problem\.sharing: with gat/],
     [['--set', 'problem.warmStart=nowhere'], /nowhere: not a run folder/],
+    // The workers' threads must not keep the process alive.
+    [['--set', 'problem.warmStart=nowhere', '--set', 'workers=2'], /nowhere: not a run folder/],
   ])('%j', async (args, sentence) => {
     const { code, stdout, stderr } = await tcts(folderWith(), 'train', 'small.yaml', '--quiet', ...args);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
