@@ -25,8 +25,12 @@ const reading = {
   maxMove: z
     .number()
     .positive()
-    .default(0.3)
-    .describe('Largest believable move of a price within a day, as a fraction.'),
+    .lt(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Largest move of a price within a day that the model sees, as a fraction; larger ones are clipped in its inputs and training labels, never in scores and backtest. null: any.',
+    ),
 };
 
 const columnName = z.string().min(1).optional();
@@ -44,6 +48,9 @@ const table = {
       high: columnName,
       low: columnName,
       close: columnName,
+      adjusted: columnName.describe(
+        'A close adjusted for splits and dividends, where the other prices are not: all of them are rescaled to it, and the volume inversely.',
+      ),
       volume: columnName,
       vwap: columnName,
     })

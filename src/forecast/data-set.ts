@@ -32,7 +32,10 @@ export interface Part {
 
 /** All that a problem needs of its data. */
 export interface DataSet {
+  /** Prices as they were, which scores and backtests are taken of. */
   readonly panel: Panel;
+  /** What the model sees and is trained on: the same, or a copy without moves beyond `data.maxMove`. */
+  readonly cleaned: Panel;
   /** What was noticed while reading. */
   readonly notes: readonly Note[];
   readonly horizons: readonly number[];
@@ -53,11 +56,11 @@ export async function openDataSet(config: ForecastConfig): Promise<DataSet> {
   if (main < 0) {
     throw new InputError(`${config.main} is not among the tasks ${horizons.join(', ')}`, { key: 'problem.main' });
   }
-  const { panel, notes } = await openPanel(config.data);
-  prepareWindows(panel);
+  const { panel, cleaned, notes } = await openPanel(config.data);
+  prepareWindows(cleaned);
   const spec = labelSpec(config);
   const { train, validation, test } = splitSamples(panel, config.split, labelReach(spec));
-  const part = (samples: Samples): Part => ({ samples, labels: labelTable(panel, samples, spec) });
+  const part = (samples: Samples): Part => ({ samples, labels: labelTable(cleaned, samples, spec) });
   const all = part(train);
   const training = labelledSamples(all.samples, all.labels, horizons.length);
   if (training.samples.length === 0) {
@@ -65,11 +68,12 @@ export async function openDataSet(config: ForecastConfig): Promise<DataSet> {
   }
   return {
     panel,
+    cleaned,
     notes,
     horizons,
     main,
     features: config.features,
-    normaliser: fitNormaliser(panel, config.features, train),
+    normaliser: fitNormaliser(cleaned, config.features, train),
     train: training,
     validation: part(everyDays(validation, config.validation.everyDays)),
     test: part(test),
@@ -81,10 +85,16 @@ export function labelSpec(config: ForecastConfig): LabelSpec {
 }
 
 /** The panel that a configuration names; `path` takes the place of its own, in any format. */
-export async function openPanel(config: DataConfig, path?: string): Promise<{ panel: Panel; notes: readonly Note[] }> {
-  if (config.format === 'synthetic' && path === undefined) return { panel: syntheticMarket(config), notes: [] };
-  const { panel, notes } = await readPanel(sourceOf(config, path));
-  return { panel, notes: notes.list() };
+export async function openPanel(
+  config: DataConfig,
+  path?: string,
+): Promise<Pick<DataSet, 'panel' | 'cleaned' | 'notes'>> {
+  if (config.format === 'synthetic' && path === undefined) {
+    const panel = syntheticMarket(config);
+    return { panel, cleaned: panel, notes: [] };
+  }
+  const { panel, cleaned, notes } = await readPanel(sourceOf(config, path));
+  return { panel, cleaned, notes: notes.list() };
 }
 
 function sourceOf(config: DataConfig, path: string | undefined): DataSource {
@@ -102,13 +112,13 @@ export function* piecesOf(samples: Samples, wholeDays: boolean): Generator<Int32
 
 /** The features of some samples. */
 export function featuresOf(
-  data: Pick<DataSet, 'panel' | 'features' | 'normaliser'>,
+  data: Pick<DataSet, 'cleaned' | 'features' | 'normaliser'>,
   samples: Samples,
   positions: Int32Array,
   layout: Layout,
 ): Float32Array {
   const x = new Float32Array(positions.length * data.normaliser.centre.length);
-  gather(data.panel, data.features, samples, positions, x, layout, data.normaliser);
+  gather(data.cleaned, data.features, samples, positions, x, layout, data.normaliser);
   return x;
 }
 

@@ -65,9 +65,9 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
   const { split = 'test', threads = 1, out = join(run, 'evaluation', split) } = options;
   const forecaster = await openForecaster(run, threads);
   try {
-    const { panel } = await openPanel(forecaster.config.data, options.data);
+    const { panel, cleaned } = await openPanel(forecaster.config.data, options.data);
     const samples = partOf(forecaster, panel, split);
-    const forecasts = await forecaster.predict(panel, samples);
+    const forecasts = await forecaster.predict(cleaned, samples);
     const judged = judge(forecaster.config, panel, samples, forecasts, options.backtest);
     const evaluation: Evaluation = { split, ...judged.figures, folder: out ?? undefined };
     if (out !== null) writeSeries(out, panel, samples, forecasts, judged, evaluation);
