@@ -19,7 +19,7 @@ export const evaluateForecastRun: Evaluate = async (run, flags) => {
   return { json: { ...evaluation, comparison }, text: `${textOf(evaluation)}\n\n${comparisonText(comparison)}` };
 };
 
-function textOf({ split, main, samples, scores, labelDays, quintiles, backtest, folder }: Evaluation): string {
+function textOf({ split, main, samples, scores, labelDays, quintiles, backtest, notes, folder }: Evaluation): string {
   const { days, ...figures } = scores;
   const risks: [string, Risk][] = [
     ['portfolio after costs', backtest.portfolio],
@@ -48,6 +48,7 @@ function textOf({ split, main, samples, scores, labelDays, quintiles, backtest, 
       ]),
     ),
     '',
+    ...notes.map(({ kind, count, first }) => `data: ${count} × ${kind} (first: ${first})`),
     `series and predictions: ${folder}`,
   ].join('\n');
 }

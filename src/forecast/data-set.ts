@@ -60,6 +60,7 @@ export async function openDataSet(config: ForecastConfig): Promise<DataSet> {
   prepareWindows(cleaned);
   const spec = labelSpec(config);
   const { train, validation, test } = splitSamples(panel, config.split, labelReach(spec));
+  const short = shortHistory(panel, train, config.features.window, 'training');
   const part = (samples: Samples): Part => ({ samples, labels: labelTable(cleaned, samples, spec) });
   const all = part(train);
   const training = labelledSamples(all.samples, all.labels, horizons.length);
@@ -69,7 +70,7 @@ export async function openDataSet(config: ForecastConfig): Promise<DataSet> {
   return {
     panel,
     cleaned,
-    notes,
+    notes: [...notes, ...short],
     horizons,
     main,
     features: config.features,
@@ -95,6 +96,26 @@ export async function openPanel(
   }
   const { panel, cleaned, notes } = await readPanel(sourceOf(config, path));
   return { panel, cleaned, notes: notes.list() };
+}
+
+/**
+ * What is to be said of windows that begin before the data do, whose first days are 0 to the model: nothing where the part
+ * begins late enough, one note where some of its days do not. A part without a single whole window is refused.
+ */
+export function shortHistory({ calendar }: Panel, samples: Samples, window: number, part: string): Note[] {
+  const first = samples.day[0];
+  const last = samples.day[samples.length - 1];
+  if (last < window - 1) {
+    throw new InputError(
+      `a window of ${window} days is longer than the history: the ${part} part ends on ${calendar[last]}, and the data ` +
+        `begins ${last} days before, on ${calendar[0]}`,
+      { key: 'problem.features.window' },
+    );
+  }
+  if (first >= window - 1) return [];
+  const kind = `day of the ${part} part with fewer than the ${window - 1} days before it that a window needs: zeros there`;
+  const count = samples.dayStarts.subarray(0, -1).filter((at) => samples.day[at] < window - 1).length;
+  return [{ kind, count, first: `${calendar[first]} has ${first}` }];
 }
 
 function sourceOf(config: DataConfig, path: string | undefined): DataSource {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { InputError } from '../errors.js';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import type { ForecastScores } from '../metrics/index.js';
 import {
@@ -10,8 +11,8 @@ import {
   type Risk,
 } from './backtest/index.js';
 import type { ForecastConfig } from './config.js';
-import { labelReach, labelStart, type Panel, type Samples, splitSamples } from './data/index.js';
-import { labelSpec, openPanel } from './data-set.js';
+import { labelReach, labelStart, type Note, type Panel, type Samples, splitSamples } from './data/index.js';
+import { labelSpec, openPanel, shortHistory } from './data-set.js';
 import { type Forecaster, openForecaster } from './forecaster.js';
 import { type Scores, scoresOf } from './scores.js';
 
@@ -53,6 +54,8 @@ export interface ForecastFigures {
 /** What the forecasts of a part came to. */
 export interface Evaluation extends ForecastFigures {
   readonly split: 'validation' | 'test';
+  /** What was odd in data other than the run's own, and windows that begin before the data do. */
+  readonly notes: readonly Note[];
   /** Folder with the series, if they were written. */
   readonly folder: string | undefined;
 }
@@ -65,11 +68,18 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
   const { split = 'test', threads = 1, out = join(run, 'evaluation', split) } = options;
   const forecaster = await openForecaster(run, threads);
   try {
-    const { panel, cleaned } = await openPanel(forecaster.config.data, options.data);
+    const { panel, cleaned, notes } = await openPanel(forecaster.config.data, options.data);
     const samples = partOf(forecaster, panel, split);
+    const short = shortHistory(panel, samples, forecaster.config.features.window, split);
     const forecasts = await forecaster.predict(cleaned, samples);
     const judged = judge(forecaster.config, panel, samples, forecasts, options.backtest);
-    const evaluation: Evaluation = { split, ...judged.figures, folder: out ?? undefined };
+    const evaluation: Evaluation = {
+      split,
+      ...judged.figures,
+      // Those of the run's own data were said when it was trained.
+      notes: [...(options.data === undefined ? [] : notes), ...short],
+      folder: out ?? undefined,
+    };
     if (out !== null) writeSeries(out, panel, samples, forecasts, judged, evaluation);
     return evaluation;
   } finally {
@@ -94,6 +104,10 @@ export function judge(
   options?: BacktestOptions,
 ): Judgement {
   const { main, labels } = config;
+  const wrong = forecasts.filter((forecast) => !Number.isFinite(forecast)).length;
+  if (wrong > 0) {
+    throw new InputError(`${wrong} of ${samples.length} forecasts are not finite: the training of the model diverged`);
+  }
   const scores = scoresOf(config, panel, samples, forecasts);
   const groups = groupReturns(samples, forecasts, scores.returns, QUINTILES);
   const delay = labelStart(labels, main);

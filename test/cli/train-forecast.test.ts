@@ -109,6 +109,21 @@ describe('bad input is one sentence', () => {
     [['--set', 'problem.model.name=gru2'], /problem\.model\.name: .*"gru"/],
     [['--set', 'problem.model.name=gat', '--set', 'problem.sharing=embedding'], /problem\.sharing: with gat/],
     [['--set', 'problem.warmStart=nowhere'], /nowhere: not a run folder/],
+    [['--set', 'problem.data.days=1e8'], /problem\.data\.days: expected an integer from 2 to 100000, found 100000000/],
+    [
+      ['--set', 'problem.data.days=100000', '--set', 'problem.data.stocks=100000'],
+      /days: 100000 stocks on 100000 days are too many/,
+    ],
+    [['--set', 'problem.tasks=[1,1]'], /problem\.tasks: expected each horizon once/],
+    [['--set', 'problem.auxiliaryWeight=1e300'], /problem\.auxiliaryWeight: expected a number from 0 to 1000000/],
+    [
+      ['--set', 'problem.data={format: csv, path: prices.csv, maxMove: .inf}'],
+      /problem\.data\.maxMove: expected a number above 0 and below 1 or null, found Infinity/,
+    ],
+    [
+      ['--set', 'problem.features.window=100'],
+      /problem\.features\.window: a window of 100 days is longer than the history: the training part ends on 2015-04-27, and the data begins 80 days before, on 2015-01-05/,
+    ],
     // The workers' threads must not keep the process alive.
     [['--set', 'problem.warmStart=nowhere', '--set', 'workers=2'], /nowhere: not a run folder/],
   ])('%j', async (args, sentence) => {
@@ -126,6 +141,24 @@ describe('bad input is one sentence', () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(sentence);
   });
+});
+
+test('dates of another market are not taken for granted', async () => {
+  const folder = folderWith(CONFIG.replace(/ {2}split:\n( {4}.*\n)+/, ''));
+  const { code, stderr } = await tcts(folder, 'train', 'small.yaml', '--quiet');
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/problem\.split: missing, expected /);
+});
+
+test('windows that begin before the data are said', { timeout: 60_000 }, async () => {
+  const folder = folderWith();
+  const set = ['--set', 'problem.features.window=20', '--strategy', 'fixed', '--model', 'linear'];
+  const { code, stderr } = await tcts(folder, 'train', 'small.yaml', ...set);
+  expect(code).toBe(0);
+  // 2015-01-20 is the twelfth weekday from 2015-01-05 on; 2015-01-30, eight days later, is the twentieth.
+  expect(stderr).toMatch(
+    /data: 8 × day of the training part with fewer than the 19 days .* \(first: 2015-01-20 has 11\)/,
+  );
 });
 
 test('the keys that change most often have flags of their own', { timeout: 60_000 }, async () => {
