@@ -29,7 +29,7 @@ const reading = {
     .nullable()
     .default(null)
     .describe(
-      'Largest move of a price within a day that the model sees, as a fraction; larger ones are clipped in its inputs and training labels, never in scores and backtest. null: any.',
+      'Largest move of a price within a day that the model sees, as a fraction; larger ones are clipped in its inputs and the labels of training and validation, never in scores and backtest. null: any.',
     ),
 };
 

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { InputError } from '../errors.js';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import type { ForecastScores } from '../metrics/index.js';
 import {
@@ -14,7 +13,7 @@ import type { ForecastConfig } from './config.js';
 import { labelReach, labelStart, type Note, type Panel, type Samples, splitSamples } from './data/index.js';
 import { labelSpec, openPanel, shortHistory } from './data-set.js';
 import { type Forecaster, openForecaster } from './forecaster.js';
-import { type Scores, scoresOf } from './scores.js';
+import { requireFinite, type Scores, scoresOf } from './scores.js';
 
 export interface EvaluationOptions {
   /** Which part to forecast. Default `test`. */
@@ -104,10 +103,7 @@ export function judge(
   options?: BacktestOptions,
 ): Judgement {
   const { main, labels } = config;
-  const wrong = forecasts.filter((forecast) => !Number.isFinite(forecast)).length;
-  if (wrong > 0) {
-    throw new InputError(`${wrong} of ${samples.length} forecasts are not finite: the training of the model diverged`);
-  }
+  requireFinite(forecasts);
   const scores = scoresOf(config, panel, samples, forecasts);
   const groups = groupReturns(samples, forecasts, scores.returns, QUINTILES);
   const delay = labelStart(labels, main);

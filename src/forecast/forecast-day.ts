@@ -4,6 +4,7 @@ import type { DataConfig } from './config.js';
 import { samplesBetween } from './data/index.js';
 import { openPanel } from './data-set.js';
 import { openForecaster } from './forecaster.js';
+import { requireFinite } from './scores.js';
 
 export interface ForecastDayOptions {
   /** Prices in place of the run's own data, in any known format. */
@@ -48,6 +49,7 @@ export async function forecastDay(run: string, { data, date, threads }: Forecast
     const started = performance.now();
     const forecasts = await forecaster.predict(cleaned, samples);
     const milliseconds = performance.now() - started;
+    requireFinite(forecasts);
     const stocks = Array.from(forecasts, (prediction, i) => ({
       instrument: panel.symbols[samples.stock[i]],
       prediction,

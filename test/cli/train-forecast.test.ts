@@ -161,6 +161,17 @@ test('windows that begin before the data are said', { timeout: 60_000 }, async (
   );
 });
 
+test('a run whose moves are not clipped is resumed', { timeout: 60_000 }, async () => {
+  const folder = folderWith();
+  const market = syntheticMarket({ stocks: 60, days: 160, strength: 0.6 });
+  writeCsv(market, join(folder, 'prices.csv'), join(folder, 'members'));
+  const data = 'problem.data={format: csv, path: prices.csv, maxMove: null}';
+  const train = ['train', 'small.yaml', '--quiet', '--strategy', 'fixed', '--model', 'linear', '--set', data];
+  expect(await tcts(folder, ...train)).toMatchObject({ code: 0, stderr: '' });
+  expect(readFileSync(join(folder, 'runs/small/config.yaml'), 'utf8')).toMatch(/maxMove: null/);
+  expect(await tcts(folder, 'train', '--resume', 'runs/small', '--quiet')).toMatchObject({ code: 0, stderr: '' });
+});
+
 test('the keys that change most often have flags of their own', { timeout: 60_000 }, async () => {
   const folder = folderWith();
   const flags = ['--strategy', 'mtl', '--main', '2', '--tasks', '4', '--model', 'linear'];
