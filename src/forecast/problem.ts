@@ -103,9 +103,17 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       threads: network.wholeBatch ? Math.max(threads, workers) : threads,
       ranks: network.wholeBatch ? undefined : ranks,
     });
-    if (config.warmStart !== undefined) warmStart(training.arena, config.warmStart);
-    const inference = await openInference(network, training.arena, Math.max(threads, workers), ranks);
-    return new ForecastProblem(config, data, network, training, inference, random);
+    let inference: Inference | undefined;
+    try {
+      if (config.warmStart !== undefined) warmStart(training.arena, config.warmStart);
+      inference = await openInference(network, training.arena, Math.max(threads, workers), ranks);
+      return new ForecastProblem(config, data, network, training, inference, random);
+    } catch (error) {
+      // The threads of the workers would keep the process alive.
+      await training.close();
+      await inference?.close();
+      throw error;
+    }
   }
 
   nextBatch(): ForecastBatch {
