@@ -59,6 +59,18 @@ describe('arriving words', () => {
     await expect(arrived(cut)).rejects.toThrow('text:2: the text ends in the middle of a character');
     await expect(arrived(Uint8Array.of(0x61, 0xff, 0x20))).rejects.toThrow('text:1: the text is not UTF-8');
   });
+
+  it('are there before bytes that are no text, even in one piece with them', async () => {
+    const seen: Arrival[] = [];
+    const reading = async (): Promise<void> => {
+      const bytes = Buffer.concat([Buffer.from('ein hund\nzwei\n'), Uint8Array.of(0xc3, 0x0a, 0x61)]);
+      for await (const arrival of arrivals(inPieces(bytes, []), 'text')) seen.push(arrival);
+    };
+    // The first byte of a character of two, and then the line ends.
+    await expect(reading()).rejects.toThrow('text:3: the text is not UTF-8');
+    const end = { lineEnd: true };
+    expect(seen).toEqual([{ word: 'ein' }, { word: 'hund' }, end, { word: 'zwei' }, end]);
+  });
 });
 
 describe('delays in words', () => {
