@@ -90,7 +90,7 @@ export class TextStream {
   }
 }
 
-/** What a reader of the stream has seen after each token. */
+/** What a reader of the stream has seen after each token, and after the end. */
 export function writtenText({ pipeline, vocabulary }: TextSide, ids: ArrayLike<number>): string[] {
   const decoder = pipeline.textDecoder();
   let seen = '';
@@ -98,9 +98,7 @@ export function writtenText({ pipeline, vocabulary }: TextSide, ids: ArrayLike<n
     seen += decoder.push(vocabulary.tokens[id]);
     return seen;
   });
-  const rest = decoder.end();
-  if (texts.length > 0) texts[texts.length - 1] += rest;
-  return texts;
+  return [...texts, seen + decoder.end()];
 }
 
 /** Source tokens that are settled after each word of a line; the last number is all of them. */
