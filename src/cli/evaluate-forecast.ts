@@ -8,7 +8,7 @@ import { formatFigure } from './train.js';
 
 /** `tcts evaluate` for a run of a forecast. */
 export const evaluateForecastRun: Evaluate = async (run, flags) => {
-  refuseFlags(flags, 'forecast', 'k', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'loss');
+  refuseFlags(flags, 'forecast', 'k', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'loss', 'unit');
   const { split = 'test', data, against, threads } = flags;
   if (split !== 'test' && split !== 'validation') {
     throw new InputError(`expected test or validation, found ${JSON.stringify(split)}`, { key: '--split' });

@@ -13,12 +13,12 @@ import { textTable } from './text-table.js';
 export const evaluateTranslationRun: Evaluate = async (run, flags) => {
   refuseFlags(flags, 'translation', 'against');
   if (flags.loss) return evaluateLoss(run, flags);
-  const { split = 'test', data: corpus, models, checkpoint = 'best', threads } = flags;
+  const { split = 'test', data: corpus, models, checkpoint = 'best', threads, unit } = flags;
   const { beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd } = flags;
   const policies = policiesOf(flags);
   const progress = new ProgressOfPolicies();
   const onProgress = progress.update.bind(progress);
-  const options = { split, corpus, policies, models, beam, earlyEnd, checkpoint, threads, onProgress };
+  const options = { split, corpus, policies, models, beam, earlyEnd, checkpoint, threads, unit, onProgress };
   const scores = await evaluateTranslation(run, options);
   progress.end();
   const json = { run, split, beam, early_end: earlyEnd, checkpoint, results: scores.map(figures) };
@@ -28,7 +28,7 @@ export const evaluateTranslationRun: Evaluate = async (run, flags) => {
 
 /** `tcts evaluate --loss`: how likely the references are under wait-k. */
 const evaluateLoss: Evaluate = async (run, flags) => {
-  refuseFlags(flags, 'translation with --loss', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'data');
+  refuseFlags(flags, 'translation with --loss', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'data', 'unit');
   const { k: waits, split, threads } = flags;
   if (waits === undefined) throw new InputError('missing, expected waits to measure the loss with', { key: '--k' });
   const losses = await evaluateWaitLoss(run, { waits, split, threads });
@@ -70,6 +70,7 @@ function figures(scores: TranslationScores): Record<string, unknown> {
     chrf_signature: chrfSignature,
     length_ratio: scores.lengthRatio,
     ended_early: scores.endedEarly,
+    unit: scores.unit,
     latency,
     sentences_per_second: scores.speed,
     folder,
@@ -77,7 +78,7 @@ function figures(scores: TranslationScores): Record<string, unknown> {
 }
 
 function textOf(scores: readonly TranslationScores[], setting: string): string {
-  const [{ signature, sentences }] = scores;
+  const [{ signature, sentences, unit }] = scores;
   const onlyWaits = scores.every(({ k }) => k !== null);
   const head = [
     onlyWaits ? 'k' : 'policy',
@@ -105,7 +106,7 @@ function textOf(scores: readonly TranslationScores[], setting: string): string {
     `${sentences} sentences of ${setting}`,
     'BLEU: multi-bleu of the tokenised text; length: words of the output over words of the references',
     `sacreBLEU: ${signature}`,
-    'latency: first subwords and output length (stacl), then words and reference length (simuleval)',
+    `latency: first subwords and output length (stacl), then ${unit === 'word' ? 'words' : 'characters'} and reference length (simuleval)`,
     `outputs and instances.log: ${scores.map(({ folder }) => folder).join(', ')}`,
   ].join('\n');
 }

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
+import { LATENCY_UNITS, type LatencyUnit } from '../metrics/index.js';
 import type { CheckpointChoice } from '../translate/index.js';
 import { addPolicyFlags, checkpointOption, POLICY_HELP, type PolicyFlags } from './search-flags.js';
 
@@ -12,6 +13,7 @@ export interface EvaluateFlags extends PolicyFlags {
   readonly earlyEnd?: 'allow' | 'block';
   readonly checkpoint?: CheckpointChoice;
   readonly loss?: boolean;
+  readonly unit?: LatencyUnit;
   readonly threads: number;
   readonly json: boolean;
 }
@@ -51,6 +53,12 @@ export function registerEvaluate(program: Command): void {
       ]),
     )
     .addOption(checkpointOption())
+    .addOption(
+      new Option(
+        '--unit <name>',
+        "translation: what SimulEval's latency counts (default: char for targets without spaces, else word)",
+      ).choices(LATENCY_UNITS),
+    )
     .option(
       '--loss',
       'translation: only the loss with each wait of --k (split: that of validation); nothing is translated',

@@ -11,6 +11,16 @@ export async function runCommand(command: () => Promise<unknown>): Promise<void>
   }
 }
 
+/** Whoever reads the output may leave before its end, as `head` does: then the process ends without a word. */
+export function endWithoutReader(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+      process.exit();
+    });
+  }
+}
+
 /** One sentence on standard error; with TCTS_DEBUG the stack of what is not the input's fault. */
 export function reportError(error: unknown, who = 'tcts'): void {
   const { red } = colorsFor(process.stderr);

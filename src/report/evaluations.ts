@@ -57,6 +57,8 @@ const translationScores = z.object({
   chrf: figure,
   lengthRatio: figure,
   endedEarly: z.number(),
+  /** What SimulEval's latency counts. */
+  unit: z.enum(['word', 'char']).default('word'),
   latency: z.object({ stacl: latency, simuleval: latency }),
   speed: figure,
 });

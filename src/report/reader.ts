@@ -73,7 +73,8 @@ export class SeriesReader {
 /** The metric that a signature of sacreBLEU stands for. */
 export function metricOf(signature: string, file: string): SegmentMetric {
   const tokenize = /\btok:([^|]+)/.exec(signature)?.[1] as TokenizerName;
-  if (TOKENIZER_NAMES.includes(tokenize)) return bleuMetric({ tokenize });
+  const lowercase = /\bcase:lc\b/.test(signature);
+  if (TOKENIZER_NAMES.includes(tokenize)) return bleuMetric({ tokenize, lowercase });
   throw new InputError(`expected a signature with a known tokeniser, found ${signature}`, { file });
 }
 

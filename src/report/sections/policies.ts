@@ -7,7 +7,14 @@ import { commonDecoding } from '../measures.js';
 import type { DataSet, Setting } from '../settings.js';
 import { type Cell, estimate, type Table, textColumn } from '../table.js';
 import type { View } from '../view.js';
-import { decodingInWords, meansOf, TRANSLATION_DETAILS, trainedSettings, waitPoints } from './translation.js';
+import {
+  decodingInWords,
+  meansOf,
+  signaturesOf,
+  TRANSLATION_DETAILS,
+  trainedSettings,
+  waitPoints,
+} from './translation.js';
 
 /** One section for each corpus that was translated under other policies than wait-k, whatever kind of model decides. */
 export function policySections(views: readonly View[]): Section[] {
@@ -130,8 +137,7 @@ function policyTable(id: string, measured: readonly Measured[]): Table {
   return {
     id: `${id}-policies`,
     title: 'Other policies',
-    caption:
-      'Translations under other policies than wait-k. AP and AL: of subwords and the length of the output. Mean ± standard deviation over the seeds.',
+    caption: `Translations under other policies than wait-k. sacreBLEU: ${signaturesOf(measured.flatMap(({ figures }) => figures))}. AP and AL: of subwords and the length of the output. Mean ± standard deviation over the seeds.`,
     columns: [
       textColumn('Method'),
       textColumn('policy'),
