@@ -60,8 +60,8 @@ export const INFLUENCE: InfluenceOptions = {
  *     m_T ∝ exp(mean credit of T ∕ β)           the same for all samples
  *     φ ascends E[Σ_T φ_T(I) · credit_iT] + βH   by the features, exactly over T
  *
- * Each moves only as far as what it goes by is significant. φ counts for λ, the significance of what it gains on
- * measurements that it has not learned from yet, so that features which tell nothing do no harm. Tasks are drawn from
+ * m moves only as far as the credits are significant, and φ counts for λ, the significance of what it gains on
+ * measurements that it has not learned from yet: features which tell nothing do no harm. Tasks are drawn from
  * (1 − γ)(λφ + (1 − λ)m) + γ∕K: near `mtl` where all tasks help alike, the main task alone where all siblings hurt.
  */
 export class Influence<Batch> implements Strategy<Batch> {
@@ -203,7 +203,6 @@ export class Influence<Batch> implements Strategy<Batch> {
 
   /** Takes in what φ gains on a measurement that it has not learned from, once it has learned anything. */
   private async examine(features: Float32Array, slopes: Float32Array): Promise<void> {
-    if (!this.learned.begun) return;
     const { probabilities } = await this.network.evaluate(features, this.scale);
     const gain = this.measurements.gainOf(probabilities, slopes);
     if (gain === undefined) return;
@@ -215,18 +214,18 @@ export class Influence<Batch> implements Strategy<Batch> {
     const { steps, learningRate, entropy } = this.options;
     const { learned } = this;
     const credit = this.measurements.credit();
-    if (credit.significance === 0) return;
-    const target = softmaxOf(credit.means.map((mean) => mean / credit.unit / entropy));
-    learned.marginal = learned.marginal.map((p, task) => p + credit.significance * (target[task] - p));
+    const { means, unit, significance: sure } = credit;
+    if (sure > 0) {
+      const target = softmaxOf(means.map((mean) => mean / unit / entropy));
+      learned.marginal = learned.marginal.map((p, task) => p + sure * (target[task] - p));
+    }
+    // Tasks that are useless for all samples together may well be the best for some: φ has a unit even then.
+    const ofSamples = { ...credit, unit: Math.max(unit, LEAST_UNIT) };
     for (let step = 0; step < steps; step++) {
-      const { features, credits } = this.measurements.draw(MINIBATCH, credit, this.replay);
-      learned.norms += await this.network.ascendCredits(features, credits, this.scale, {
-        entropy,
-        learningRate: learningRate * credit.significance,
-      });
+      const { features, credits } = this.measurements.draw(MINIBATCH, ofSamples, this.replay);
+      learned.norms += await this.network.ascendCredits(features, credits, this.scale, { entropy, learningRate });
       learned.steps++;
     }
-    learned.begun = true;
   }
 
   private async features(batch: Batch, status: Status, shuffling: Random): Promise<Float32Array> {
@@ -274,8 +273,6 @@ interface Learned {
   marginal: number[];
   /** What φ has gained on the last measurements, each before it learned from it. */
   gains: number[];
-  /** Whether φ has learned anything yet. */
-  begun?: boolean;
   /** Measurements made. */
   measured: number;
   /** Of the steps of this episode. */
@@ -287,3 +284,5 @@ interface Learned {
 const MINIBATCH = 256;
 /** Gains of φ before it is trusted. */
 const FEWEST = 4;
+/** Smallest mean of r̂ that φ takes for a full credit. */
+const LEAST_UNIT = 0.1;

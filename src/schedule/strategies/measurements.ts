@@ -60,24 +60,25 @@ export class Measurements {
   }
 
   /**
-   * How much more credit, in the units of r̂, distributions [n, K] that differ from sample to sample earn than their mean
-   * does for all, by slopes that nothing was learned from yet; undefined where nothing is known of the sizes.
+   * How much more r̂ distributions [n, K] that differ from sample to sample earn than their mean does for all, by slopes
+   * that nothing was learned from yet, per unit of their difference; undefined where there is none.
    */
   gainOf(distributions: Float32Array, slopes: Float32Array): number | undefined {
     if (this.kept.length === 0) return undefined;
     const K = this.tasks;
     const n = slopes.length / K;
     const { sizes } = this.credit();
-    let gain = 0;
+    let [gain, squares] = [0, 0];
     for (let task = 0; task < K; task++) {
       let mean = 0;
       for (let at = task; at < slopes.length; at += K) mean += distributions[at] / n;
       for (let at = task; at < slopes.length; at += K) {
         const value = squash(slopes[at], sizes[task]);
-        if (!Number.isNaN(value)) gain += ((distributions[at] - mean) * value) / n;
+        if (!Number.isNaN(value)) gain += (distributions[at] - mean) * value;
+        squares += (distributions[at] - mean) ** 2;
       }
     }
-    return gain;
+    return squares === 0 ? undefined : gain / Math.sqrt(n * squares);
   }
 
   /** So many measured samples with their credits [n, K], drawn with repetition. */
