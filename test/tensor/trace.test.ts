@@ -29,6 +29,23 @@ describe('a traced program', () => {
     expect(names.filter((name) => name === 'tanh')).toHaveLength(1);
   });
 
+  it.each([
+    ['the infinities', -Infinity, Infinity],
+    ['NaN and infinity', Number.NaN, Infinity],
+    ['0 and -0', 0, -0],
+  ])('keeps fills with %s apart', async (_, a, b) => {
+    const program = t.trace({ m: t.bool(2), x: t.f32(2) }, ({ m, x }) => ({
+      a: t.where(m, x, a),
+      b: t.where(m, x, b),
+      vectorA: t.mul(x, t.constant([a, 1])),
+      vectorB: t.mul(x, t.constant([b, 1])),
+    }));
+    const m = { data: Uint8Array.of(0, 1), shape: [2] };
+    const found = await run(program, { m, x: vector(2, 3) });
+    const values = Object.fromEntries(Object.entries(found).map(([name, { data }]) => [name, [...data]]));
+    expect(values).toEqual({ a: [a, 3], b: [b, 3], vectorA: [2 * a, 3], vectorB: [2 * b, 3] });
+  });
+
   it('keeps two dropouts apart', () => {
     const program = t.trace({ x: t.f32('B') }, ({ x }) => ({ y: t.add(t.dropout(x, 0.5), t.dropout(x, 0.5)) }));
     expect(t.lower(program).masks).toHaveLength(2);
