@@ -10,8 +10,6 @@ export interface WorkerSetup {
   readonly executable: Executable;
   readonly parameters: readonly ParameterSpec[];
   readonly dtype: 'f32' | 'f64';
-  /** Whether it will be given several shards at once. */
-  readonly accumulate: boolean;
   /** Current parameters, written by the trainer before each step. */
   readonly sharedValues: SharedArrayBuffer;
   /** This worker's gradients, read by the trainer after each step. */

@@ -65,7 +65,7 @@ describe('a training step', () => {
   });
 
   it('accumulates batches: two halves in one step equal the whole', async () => {
-    const [whole, halves] = [await create(), await create({ accumulate: true })];
+    const [whole, halves] = [await create(), await create()];
     const { x, y } = batch(10);
     const half = (start: number): Record<string, t.Value> => ({
       x: { data: x.data.slice(start * 3, (start + 5) * 3) as Float32Array, shape: [5, 3] },
@@ -91,6 +91,14 @@ describe('a training step', () => {
 });
 
 describe('data-parallel workers', () => {
+  it('and accumulated batches take no room in the arena, which has 4 GiB at most', async () => {
+    // Values, gradients and Adam's two moments.
+    const two = await create({ workers: 2, optimizer: { name: 'adam' } });
+    await two.step([batch(4), batch(4)], 0.01);
+    expect(two.arena.slots).toBe(2);
+    await two.close();
+  });
+
   it('give the same step as one, up to rounding, and the outputs in order', async () => {
     const [one, three] = [await create(), await create({ workers: 3 })];
     const data = batch(10);
