@@ -11,6 +11,7 @@ import {
   type SessionOutcome,
   type Snapshot,
   shareSnapshot,
+  workersOf,
 } from '../run/index.js';
 import {
   createStrategy,
@@ -59,9 +60,9 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
   const isFirst = ranks === undefined || ranks.rank === 0;
   const quiet = options.quiet === true || !isFirst;
   const random = new Random(config.seed);
-  const { threads, workers } = config;
+  const { threads } = config;
   const note = quiet ? undefined : (line: string) => process.stderr.write(`${line}\n`);
-  const context = { random: random.fork('problem'), threads, workers, ranks, note };
+  const context = { random: random.fork('problem'), threads, workers: workersOf(config), ranks, note };
   const problem = await createProblem(config.problem, context);
   const strategy = await createStrategy(config.strategy, problem, random.fork('strategy'), threads);
   try {

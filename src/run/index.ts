@@ -1,5 +1,5 @@
 export * from './checkpoint.js';
-export { commonKeys, freeOnResume, runPath, section } from './config/common.js';
+export { commonKeys, coresOf, type Division, freeOnResume, runPath, section, workersOf } from './config/common.js';
 export * from './config/differences.js';
 export * from './config/load.js';
 export { jsonSchema, referenceYaml } from './config/reference.js';

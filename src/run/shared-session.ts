@@ -1,6 +1,7 @@
 import { InputError } from '../errors.js';
 import type { Ranks } from '../ranks.js';
 import type { Snapshot } from './checkpoint.js';
+import { exactStringify } from './exact-json.js';
 import type { LogRecord } from './metrics-log.js';
 import { type Resumable, runSession, type Session, type SessionOptions, type SessionOutcome } from './session.js';
 
@@ -74,7 +75,7 @@ class SharedSession implements Session {
   }
 
   log(step: number, record: LogRecord): void {
-    const records = this.ranks.share(JSON.stringify(record));
+    const records = this.ranks.share(exactStringify(record));
     const other = records.findIndex((found) => found !== records[0]);
     if (other > 0) {
       throw new InputError(

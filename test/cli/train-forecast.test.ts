@@ -68,6 +68,32 @@ test('a forecaster is trained, evaluated and used', { timeout: 120_000 }, async 
   expect(predictions).toEqual([...predictions].sort((a, b) => b - a));
 });
 
+test('threads are workers by default: as many, with the same results', { timeout: 120_000 }, async () => {
+  // Each worker has dropout masks of its own, so that another number of them shows in every figure.
+  const folder = folderWith(
+    CONFIG.replace('layers: 1', 'layers: 2, dropout: 0.2').replace('episodes: 4', 'episodes: 1'),
+  );
+  const results = new Map<string, unknown>();
+  for (const keys of ['', 'workers=2', 'workers=1', 'threads=1']) {
+    const set = ['name=run', keys].filter((key) => key !== '').flatMap((key) => ['--set', key]);
+    const run = await tcts(
+      folder,
+      'train',
+      'small.yaml',
+      '--quiet',
+      '--json',
+      '--set',
+      `out=runs${results.size}`,
+      ...set,
+    );
+    expect({ code: run.code, stderr: run.stderr }).toEqual({ code: 0, stderr: '' });
+    results.set(keys, { ...JSON.parse(run.stdout), folder: '' });
+  }
+  expect(results.get('')).toEqual(results.get('workers=2'));
+  expect(results.get('')).not.toEqual(results.get('workers=1'));
+  expect(results.get('threads=1')).toEqual(results.get('workers=1'));
+});
+
 test('a run that was killed ends as one that was not', { timeout: 120_000 }, async () => {
   const folder = folderWith(CONFIG.replace('episodes: 4', 'episodes: 40'));
   const saving = ['--set', 'saving.everySteps=7', '--set', 'logging.progressSeconds=0.05'];
