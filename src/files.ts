@@ -8,8 +8,8 @@ import {
   readFileSync,
   readSync,
   renameSync,
+  rmSync,
   statSync,
-  unlinkSync,
   writeSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -17,15 +17,23 @@ import { InputError } from './errors.js';
 
 export type FileData = string | Uint8Array;
 
+export interface AtomicWriteOptions {
+  /** Called when the temporary file is complete, right before it gets its name; what it throws stops the writing. */
+  readonly beforeRename?: () => void;
+}
+
 /**
  * Writes a file so that at every moment, a crash or a power cut included, `path` holds either its old content or
  * all of the new: a temporary file in the same folder is written, flushed to the disk and renamed. A failure
  * leaves nothing behind. Pieces are written one after the other without being joined in memory.
  */
-export function writeFileAtomic(path: string, data: FileData | Iterable<FileData>): void {
+export function writeFileAtomic(
+  path: string,
+  data: FileData | Iterable<FileData>,
+  { beforeRename }: AtomicWriteOptions = {},
+): void {
   const folder = dirname(path);
-  // A short name of its own: one derived from a long file name could exceed what the file system allows.
-  const temporary = join(folder, `.${randomBytes(8).toString('hex')}.tmp`);
+  const temporary = temporaryFile(folder);
   try {
     const file = openSync(temporary, 'wx');
     try {
@@ -37,15 +45,21 @@ export function writeFileAtomic(path: string, data: FileData | Iterable<FileData
       } finally {
         closeSync(file);
       }
+      beforeRename?.();
       renameSync(temporary, path);
     } catch (error) {
-      unlinkSync(temporary);
+      rmSync(temporary, { force: true });
       throw error;
     }
     syncFolder(folder);
   } catch (error) {
     throw fileError(error, 'write', path);
   }
+}
+
+/** A new name in a folder. A short one: one derived from a long file name could exceed what the file system allows. */
+export function temporaryFile(folder: string): string {
+  return join(folder, `.${randomBytes(8).toString('hex')}.tmp`);
 }
 
 /** Makes a folder and those above it, as far as they are not there. */
@@ -103,12 +117,12 @@ export function readText(path: string): string {
   }
 }
 
-/** What the operating system refused, as a sentence with the path; any other error is returned as it is. */
+/** What the operating system refused, as a sentence with the path and its `code`; any other error is returned as it is. */
 export function fileError(error: unknown, verb: 'read' | 'write', path: string): unknown {
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error;
   const code = String(error.code);
   const reason = REASONS[code] ?? `the operating system answered ${code} to ${String(error.syscall)}`;
-  return new InputError(`cannot ${verb} it: ${reason}`, { file: path });
+  return Object.assign(new InputError(`cannot ${verb} it: ${reason}`, { file: path }), { code });
 }
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -135,7 +149,7 @@ function writeAll(file: number, bytes: Uint8Array): void {
 }
 
 /** Makes the new name itself durable. Windows has no such call, and some network file systems refuse it. */
-function syncFolder(folder: string): void {
+export function syncFolder(folder: string): void {
   if (process.platform === 'win32') return;
   const handle = openSync(folder, 'r');
   try {

@@ -1,11 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { acquireLock, type LockHolder, lockHolder } from '../../src/run/index.js';
+import { acquireLock, type LockHolder, LostLockError, lockHolder } from '../../src/run/index.js';
 import { temporaryFolder } from './temporary.js';
 
 const built = fileURLToPath(new URL('../../dist/run/index.js', import.meta.url));
@@ -102,6 +102,34 @@ describe('a lock', () => {
     expect(existsSync(path)).toBe(true);
   });
 
+  test('that was taken over or removed is known to be lost', () => {
+    const path = lockPath();
+    const lock = acquireLock(path);
+    lock.requireHeld();
+    forge(path, { token: 'another', host: 'elsewhere', pid: 7 });
+    expect(() => lock.requireHeld()).toThrow(
+      /process 7 on host elsewhere has taken this folder over: this process ends/,
+    );
+    expect(() => lock.requireHeld()).toThrow(LostLockError);
+    rmSync(path);
+    expect(() => lock.requireHeld()).toThrow(/the lock is gone, .*: this process ends and writes nothing more/);
+    writeFileSync(path, '');
+    expect(() => lock.requireHeld()).toThrow('the lock cannot be read any more');
+  });
+
+  test.each(['folder', 'pipe'])(
+    'whose name is that of a %s is refused with a sentence, however old that is',
+    (kind) => {
+      const path = lockPath();
+      if (kind === 'folder') mkdirSync(path);
+      else expect(spawnSync('mkfifo', [path]).status).toBe(0);
+      utimesSync(path, new Date(0), new Date(0));
+      const what = kind === 'folder' ? 'a folder' : 'not a file';
+      expect(() => acquireLock(path)).toThrow(`${path}: it is ${what}, but its name is that of the lock: remove it`);
+      expect(lockHolder(path)).toBeUndefined();
+    },
+  );
+
   test('of a dead process is won by exactly one of many that want it at once', async () => {
     const path = lockPath();
     forge(path, { pid: deadPid() });
@@ -124,6 +152,41 @@ describe('a lock', () => {
     await Promise.all(children.map((child) => once(child, 'exit')));
   });
 });
+
+test('of many starts at once in one folder, one makes the run and the others are refused with a sentence', {
+  timeout: 120_000,
+}, async () => {
+  const folder = temporaryFolder();
+  const contender = `
+    import { createRun } from ${JSON.stringify(built)};
+    import { InputError } from ${JSON.stringify(new URL('../../dist/errors.js', import.meta.url).href)};
+    const said = { made: 0, refused: 0, others: [] };
+    for (let i = 0; i < ${STARTS}; i++) {
+      const path = ${JSON.stringify(folder)} + '/' + i;
+      try { createRun(path, { config: {}, seed: 1 }).lock.release(); said.made++; }
+      catch (error) {
+        if (error instanceof InputError && error.code === undefined) said.refused++;
+        else said.others.push(String(error));
+      }
+    }
+    console.log(JSON.stringify(said));`;
+  const all = await Promise.all(
+    [1, 2, 3].map(async () => {
+      const child = spawn(process.execPath, ['--input-type=module', '-e', contender], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      let text = '';
+      child.stdout.setEncoding('utf8').on('data', (piece) => (text += piece));
+      await once(child, 'close');
+      return JSON.parse(text) as { made: number; refused: number; others: string[] };
+    }),
+  );
+  expect(all.flatMap(({ others }) => others)).toEqual([]);
+  const sum = (key: 'made' | 'refused') => all.reduce((total, said) => total + said[key], 0);
+  expect([sum('made'), sum('refused')]).toEqual([STARTS, 2 * STARTS]);
+});
+
+const STARTS = 300;
 
 function lockPath(): string {
   return join(temporaryFolder(), 'run.lock');
