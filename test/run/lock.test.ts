@@ -153,41 +153,6 @@ describe('a lock', () => {
   });
 });
 
-test('of many starts at once in one folder, one makes the run and the others are refused with a sentence', {
-  timeout: 120_000,
-}, async () => {
-  const folder = temporaryFolder();
-  const contender = `
-    import { createRun } from ${JSON.stringify(built)};
-    import { InputError } from ${JSON.stringify(new URL('../../dist/errors.js', import.meta.url).href)};
-    const said = { made: 0, refused: 0, others: [] };
-    for (let i = 0; i < ${STARTS}; i++) {
-      const path = ${JSON.stringify(folder)} + '/' + i;
-      try { createRun(path, { config: {}, seed: 1 }).lock.release(); said.made++; }
-      catch (error) {
-        if (error instanceof InputError && error.code === undefined) said.refused++;
-        else said.others.push(String(error));
-      }
-    }
-    console.log(JSON.stringify(said));`;
-  const all = await Promise.all(
-    [1, 2, 3].map(async () => {
-      const child = spawn(process.execPath, ['--input-type=module', '-e', contender], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      });
-      let text = '';
-      child.stdout.setEncoding('utf8').on('data', (piece) => (text += piece));
-      await once(child, 'close');
-      return JSON.parse(text) as { made: number; refused: number; others: string[] };
-    }),
-  );
-  expect(all.flatMap(({ others }) => others)).toEqual([]);
-  const sum = (key: 'made' | 'refused') => all.reduce((total, said) => total + said[key], 0);
-  expect([sum('made'), sum('refused')]).toEqual([STARTS, 2 * STARTS]);
-});
-
-const STARTS = 300;
-
 function lockPath(): string {
   return join(temporaryFolder(), 'run.lock');
 }

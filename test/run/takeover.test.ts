@@ -46,6 +46,19 @@ test(`a run that is taken over ${OVERLAPS} times from a frozen process ends as o
   }
 });
 
+test('a process whose lock is swept away before it has its name is refused with a sentence, as it came too late', async () => {
+  const folder = join(temporaryFolder(), 'run');
+  // Right before the link that makes the lock appear; the file that it is a link to has been written.
+  const late = startOn('a', folder, { total }, { TEST_FREEZE_AT: '1' });
+  await untilFrozen(late.child.pid!);
+  expect(await startOn('a', folder, { total }).ended).toMatchObject({ code: 0, stderr: '' });
+  late.child.kill('SIGCONT');
+  expect(await late.ended).toMatchObject({
+    code: 1,
+    stderr: `${folder}: a run was made there just now: choose another name\n`,
+  });
+});
+
 /** One sentence. One who was frozen before it had made the run finds that it is there. */
 const LOST =
   /^(\S+run\.lock: (process \d+ on host b has taken this folder over|the lock is gone, .*): this process ends and writes nothing more|\S+: a run was made there just now: choose another name)\n$/;
@@ -77,6 +90,7 @@ function startOn(host: string, folder: string, options: DrawingRunOptions, envir
 }
 
 async function untilFrozen(pid: number): Promise<void> {
+  // It ends the test if the process has ended.
   while (!/\) T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))) await sleep(5);
 }
 
