@@ -1,18 +1,22 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import {
   closeSync,
+  existsSync,
   fstatSync,
   fsyncSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
   readSync,
   renameSync,
   rmSync,
   statSync,
   writeSync,
 } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { hostname } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
 import { InputError } from './errors.js';
 
 export type FileData = string | Uint8Array;
@@ -57,9 +61,50 @@ export function writeFileAtomic(
   }
 }
 
-/** A new name in a folder. A short one: one derived from a long file name could exceed what the file system allows. */
+/**
+ * A new name in a folder, which tells whose it is. A short one: one derived from a long file name could exceed what the
+ * file system allows.
+ */
 export function temporaryFile(folder: string): string {
-  return join(folder, `.${randomBytes(8).toString('hex')}.tmp`);
+  return join(folder, `.${randomBytes(8).toString('hex')}.${machine()}.${process.pid}.tmp`);
+}
+
+/** Whether this is a name that `temporaryFile` gives. */
+export function isTemporary(name: string): boolean {
+  return TEMPORARY.test(name);
+}
+
+/** Removes the temporary files, in a folder and those within it, of processes of this machine that were killed. */
+export function removeAbandoned(folder: string): void {
+  if (!existsSync(folder)) return;
+  for (const path of readdirSync(folder, { recursive: true }) as string[]) {
+    const [, where, pid] = TEMPORARY.exec(basename(path)) ?? [];
+    if (where === machine() && !isAlive(Number(pid))) rmSync(join(folder, path), { force: true });
+  }
+}
+
+/** Those of earlier versions had no owner. */
+const TEMPORARY = /^\.[0-9a-f]{16}(?:\.([0-9a-f]{8})\.(\d+))?\.tmp$/;
+
+/** Where the numbers of processes have their meaning: a host, or a container of it. */
+function machine(): string {
+  let space = '';
+  try {
+    space = readlinkSync('/proc/self/ns/pid');
+  } catch {
+    // Only Linux has it.
+  }
+  return createHash('sha256').update(`${hostname()} ${space}`).digest('hex').slice(0, 8);
+}
+
+/** Whether there is a process of this number on this machine. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 /** Makes a folder and those above it, as far as they are not there. */

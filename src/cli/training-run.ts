@@ -1,10 +1,12 @@
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
+import { DivergedError } from '../optim/index.js';
 import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import {
   bestCheckpoint,
   checkpointFolder,
+  latestCheckpoint,
   runSession,
   runSharedSession,
   type Session,
@@ -75,7 +77,11 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
     const sessionOptions = { folder, config, resume, total, quiet };
     const loop = async (session: Session): Promise<void> => {
       if (isFirst) problem.saveFiles?.(folder);
-      await train(subject, session, { ...config.training, logEvery, onEpisode });
+      try {
+        await train(subject, session, { ...config.training, logEvery, onEpisode });
+      } catch (error) {
+        throw error instanceof DivergedError ? diverged(error, folder, config) : error;
+      }
     };
     let result: TrainingResult | undefined;
     const conclude = async (outcome: SessionOutcome, write: WriteFile): Promise<void> => {
@@ -92,6 +98,15 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
     await strategy?.close?.();
     await problem.close?.();
   }
+}
+
+/** What was not finite and where, what is left of the run, and what to try. */
+function diverged({ message }: DivergedError, folder: string, { problem }: TrainConfig): InputError {
+  const saved = latestCheckpoint(checkpointFolder(folder), () => {});
+  const kept = saved === undefined ? 'no checkpoint had been saved' : `the checkpoint of update ${saved.step} is kept`;
+  const key = 'learning' in problem ? 'problem.learning.peak' : 'learningRate' in problem ? 'problem.learningRate' : '';
+  const rate = `a lower learning rate${key && ` (${key})`} may help`;
+  return new InputError(`training has diverged: ${message}; ${kept}; ${rate}`, { file: folder });
 }
 
 async function evaluateBest(

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { InputError } from '../errors.js';
-import { fileError, makeFolder, readText } from '../files.js';
+import { fileError, isTemporary, makeFolder, readText } from '../files.js';
 import { freeOnResume } from './config/common.js';
 import { differences, resolvedYaml } from './config/differences.js';
 import { parseSource } from './config/sources.js';
@@ -67,13 +67,13 @@ export function createRun(path: string, options: CreateOptions): OwnedRunFolder 
   try {
     // Again, now that nobody else can be making it.
     if (isRun(path)) throw new InputError('a run was made there just now: choose another name', { file: path });
-    const foreign = readdirSync(path).filter((name) => !OWN_NAMES.has(name) && !TEMPORARY.test(name));
+    const foreign = readdirSync(path).filter((name) => !OWN_NAMES.has(name) && !isTemporary(name));
     if (foreign.length > 0) {
       throw new InputError(`the folder is not empty (it holds ${foreign[0]}): choose another name`, { file: path });
     }
     const checkpoints = checkpointFolder(path);
     makeFolder(checkpoints);
-    const [checkpoint] = readdirSync(checkpoints).filter((name) => !TEMPORARY.test(name));
+    const [checkpoint] = readdirSync(checkpoints).filter((name) => !isTemporary(name));
     if (checkpoint !== undefined) {
       throw new InputError(`the folder is not empty (it holds checkpoints/${checkpoint}): choose another name`, {
         file: path,
@@ -217,7 +217,7 @@ function removeTemporaryFiles(owner: Owner, ...folders: readonly string[]): void
   owner.requireHeld();
   for (const folder of folders) {
     for (const name of readdirSync(folder)) {
-      if (TEMPORARY.test(name)) rmSync(join(folder, name), { force: true });
+      if (isTemporary(name)) rmSync(join(folder, name), { force: true });
     }
   }
 }
@@ -232,6 +232,3 @@ function shown(value: unknown): string {
 }
 
 const OWN_NAMES = new Set(['run.lock', 'run.lock.takeover', 'config.yaml', 'checkpoints']);
-
-/** The names of temporary files of `writeFileAtomic` and of the lock. */
-const TEMPORARY = /^\.[0-9a-f]{16}\.tmp$/;

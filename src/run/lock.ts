@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { InputError } from '../errors.js';
-import { fileError, temporaryFile } from '../files.js';
+import { fileError, isAlive, temporaryFile } from '../files.js';
 import type { Owner } from './fence.js';
 
 /** Who holds a lock: a process, described so that another one that got its number later is not taken for it. */
@@ -122,7 +122,7 @@ function createWithoutLink(path: string, holder: LockHolder): boolean {
 }
 
 function writeFresh(path: string, holder: LockHolder): string {
-  const fresh = join(dirname(path), `.${holder.token}.tmp`);
+  const fresh = temporaryFile(dirname(path));
   try {
     writeFileSync(fresh, content(holder));
   } catch (error) {
@@ -213,15 +213,6 @@ function isDead(holder: LockHolder): boolean {
   if (isElsewhere(holder)) return false;
   if (holder.boot !== thisProcess().boot) return true;
   return !isAlive(holder.pid) || (holder.started !== null && holder.started !== startOf(holder.pid));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }
 
 function heldBy(found: LockHolder | 'unreadable', path: string): InputError {

@@ -23,7 +23,9 @@ export class MetricsTail {
 
   /** How far the run is, if it has logged something since the last call. */
   advance(): JobProgress | undefined {
-    const records = this.newLines().map(parseLogLine).filter((record) => record !== undefined);
+    const records = this.newLines()
+      .map(parseLogLine)
+      .filter((record) => record !== undefined);
     for (const record of records) this.take(record);
     if (records.length === 0) return undefined;
     const { step, steps, best } = this;

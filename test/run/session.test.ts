@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { InputError } from '../../src/errors.js';
@@ -306,11 +306,8 @@ function steps(folder: string): number[] {
 
 /** Every file of a folder, by its path. */
 function contents(folder: string): Record<string, string> {
-  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  return Object.fromEntries(
-    entries.map(({ name, parentPath }) => {
-      const path = join(parentPath, name);
-      return [relative(folder, path), readFileSync(path, 'latin1')];
-    }),
+  const paths = (readdirSync(folder, { recursive: true }) as string[]).filter((path) =>
+    statSync(join(folder, path)).isFile(),
   );
+  return Object.fromEntries(paths.map((path) => [path, readFileSync(join(folder, path), 'latin1')]));
 }
