@@ -96,7 +96,9 @@ test('what a killed evaluation was writing is removed by the next one', { timeou
   await ended;
   expect(temporaries(evaluation)).toHaveLength(1);
   // One that another process of this machine is at stays.
-  const living = join(evaluation, temporaries(evaluation)[0].replace(/\d+\.tmp$/, `${process.pid}.tmp`));
+  const [abandoned] = temporaries(evaluation);
+  const living = join(evaluation, abandoned.replace(`.${child.pid}.`, `.${process.pid}.`));
+  expect(living).not.toBe(join(evaluation, abandoned));
   writeFileSync(living, '');
   expect((await tcts(folder, 'evaluate', 'runs/small')).code).toBe(0);
   expect(temporaries(evaluation).map((path) => join(evaluation, path))).toEqual([living]);
