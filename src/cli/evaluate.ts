@@ -1,5 +1,7 @@
+import { join } from 'node:path';
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
+import { removeAbandoned } from '../files.js';
 import { LATENCY_UNITS, type LatencyUnit } from '../metrics/index.js';
 import type { CheckpointChoice } from '../translate/index.js';
 import { addPolicyFlags, checkpointOption, POLICY_HELP, type PolicyFlags } from './search-flags.js';
@@ -83,7 +85,10 @@ Examples:
   tcts evaluate runs/full --policy wait-if-diff:initial=2,4,6,step=1,2`,
     )
     .action(async (run: string, flags: EvaluateFlags) => {
-      const { openRun } = await import('../run/index.js');
+      const { INTERRUPTED, listenForInterrupt, openRun } = await import('../run/index.js');
+      // Between two writes, not within one.
+      listenForInterrupt({ announce: () => process.exit(INTERRUPTED) });
+      removeAbandoned(join(run, 'evaluation'));
       const { problem } = openRun(run).config as { problem?: { kind?: string } };
       const kind = KINDS[problem?.kind ?? ''];
       if (kind === undefined) {

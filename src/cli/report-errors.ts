@@ -8,6 +8,8 @@ export async function runCommand(command: () => Promise<unknown>): Promise<void>
   } catch (error) {
     process.exitCode = 1;
     reportError(error);
+    // Threads that the failure has left behind must not keep the process, and a sweep that waits for it, for ever.
+    setTimeout(() => process.exit(), GRACE).unref();
   }
 }
 
@@ -33,3 +35,6 @@ function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return `internal error: ${message} (set TCTS_DEBUG=1 for the stack)`;
 }
+
+/** Milliseconds in which what is still open can close. */
+const GRACE = 2000;

@@ -17,8 +17,8 @@ export {
   resumeRun,
 } from './folder.js';
 export * from './interrupt.js';
-export { acquireLock, isElsewhere, type Lock, type LockHolder, lockHolder } from './lock.js';
-export * from './metrics-log.js';
+export { acquireLock, isElsewhere, type Lock, type LockHolder, LostLockError, lockHolder } from './lock.js';
+export { type LogRecord, MetricsLog, parseLogLine, readMetrics } from './metrics-log.js';
 export * from './progress.js';
 export * from './save-policy.js';
 export * from './session.js';
