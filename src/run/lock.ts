@@ -1,5 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  linkSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { InputError } from '../errors.js';
@@ -128,10 +140,19 @@ function heldLock(path: string, holder: LockHolder): Lock {
 
 function readLock(path: string): LockHolder | 'gone' | 'unreadable' {
   try {
-    const holder = JSON.parse(readFileSync(path, 'utf8')) as LockHolder;
+    const holder = JSON.parse(lockText(path)) as LockHolder;
     return Number.isInteger(holder?.pid) && typeof holder.host === 'string' ? holder : 'unreadable';
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'gone' : 'unreadable';
+  }
+}
+
+function lockText(path: string): string {
+  const file = openSync(path, LOCK_FLAGS);
+  try {
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
   }
 }
 
@@ -192,6 +213,9 @@ function whereKnown(read: () => string): string | null {
 }
 
 const ATTEMPTS = 10;
+
+/** A lock is neither a link nor a pipe, which could keep its reader waiting for ever. Windows has neither flag. */
+const LOCK_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
 /** What file systems without hard links answer. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { readJsonFile } from '../json-file.js';
+import { readingWithin } from '../regular-file.js';
 import { isRunning, openRun } from '../run/index.js';
 import { type Evaluations, runEvaluations } from './run-evaluations.js';
 import { runFile } from './run-folders.js';
@@ -30,6 +31,14 @@ export interface RunReport extends Omit<RunSummary, 'step'>, RunMetrics, Evaluat
 
 /** A run in a line. A folder that is being written, or is damaged, gives a message instead of figures. */
 export function runSummary(id: string, path: string, reader: MetricsReader): RunSummary {
+  return readingWithin(path, () => summaryOf(id, path, reader));
+}
+
+export function runReport(id: string, path: string, reader: MetricsReader): RunReport {
+  return readingWithin(path, () => reportOf(id, path, reader));
+}
+
+function summaryOf(id: string, path: string, reader: MetricsReader): RunSummary {
   try {
     const { info, config } = openRun(path);
     const { problem, strategy } = names.parse(config);
@@ -49,8 +58,8 @@ export function runSummary(id: string, path: string, reader: MetricsReader): Run
   }
 }
 
-export function runReport(id: string, path: string, reader: MetricsReader): RunReport {
-  const summary = runSummary(id, path, reader);
+function reportOf(id: string, path: string, reader: MetricsReader): RunReport {
+  const summary = summaryOf(id, path, reader);
   if (summary.state === 'unreadable') return { ...summary, ...nothing };
   const problems: string[] = [];
   const attempt = <T>(read: () => T, otherwise: T): T => {

@@ -116,7 +116,7 @@ describe('evaluating a translation run', () => {
 
   it('refuses a wait of 0 and a split that is not there', async () => {
     await expect(evaluateTranslation(run.folder, { policies: ['wait-k:0'] })).rejects.toThrow(
-      'expected a whole number from 1 on for k of wait-k, found "0"',
+      'expected a whole number from 1 to 1000 for k of wait-k, found "0"',
     );
     await expect(evaluateTranslation(run.folder, { split: 'later' })).rejects.toThrow(
       'the corpus has no split "later"',

@@ -115,6 +115,26 @@ describe('the report of a run', () => {
     });
   });
 
+  it('takes the nulls that evaluate writes for figures that are undefined', async () => {
+    const run = startRun('one');
+    run.lock.release();
+    const evaluation = (name: string, content: object) => {
+      mkdirSync(join(run.path, 'evaluation', name), { recursive: true });
+      writeFileSync(join(run.path, 'evaluation', name, 'scores.json'), JSON.stringify(content));
+    };
+    // Constant forecasts have no correlation, and a portfolio that never moves no information ratio.
+    const excessAfterCosts = { annualReturn: 0, informationRatio: Number.NaN };
+    evaluation('test', { split: 'test', scores: { IC: Number.NaN, MSE: 0.5 }, backtest: { excessAfterCosts } });
+    const latency = { stacl: { AL: Number.NaN, AP: 0.5 }, simuleval: null };
+    evaluation('test-wait-3-beam-1', { split: 'test', k: 3, bleu: Number.NaN, latency });
+    evaluation('test-wait-4-beam-1', { split: 'test', k: 4, bleu: 0, latency: { stacl: null, simuleval: null } });
+    expect(await report('one')).toMatchObject({
+      forecast: [{ figures: { IC: null, MSE: 0.5, 'excess return': 0, 'information ratio': null } }],
+      translation: [],
+      problems: [],
+    });
+  });
+
   it('of a run that was deleted is a sentence', async () => {
     startRun('one').lock.release();
     rmSync(join(root, 'one'), { recursive: true });
