@@ -11,6 +11,8 @@ import { describeWithBrowser, launchBrowser, openPage, outcome, PATIENCE } from 
 
 vi.setConfig({ testTimeout: 1.2 * PATIENCE, hookTimeout: PATIENCE });
 
+const POLL = { timeout: PATIENCE };
+
 const HTML = '<img src=x onerror=alert(1)>';
 
 describeWithBrowser('the page in a browser', () => {
@@ -96,6 +98,38 @@ describeWithBrowser('the page in a browser', () => {
     await page.getByRole('textbox').pressSequentially('tanuka');
     await page.getByRole('textbox').press('Enter');
     expect(await outcome(page)).toBe(await line('ta munata tanuka', 'wait-k:3'));
+    await page.close();
+  });
+
+  it('begins again when a word that was read is changed or deleted: what is shown is of the words on the screen', async () => {
+    const { page } = await openPage(browser, server.url);
+    await page.getByRole('checkbox', { name: 'while I type' }).check();
+    const [box, sources] = [page.getByRole('textbox'), page.locator('.timeline .source')];
+    const reads = (...words: string[]) => expect.poll(() => sources.allInnerTexts(), POLL).toEqual(words);
+    await box.pressSequentially('ta munata ');
+    await reads('ta', 'munata');
+    // The number of words stays.
+    await box.press('Home');
+    await box.press('Delete');
+    await reads('a', 'munata');
+    await box.press('End');
+    await box.press('Backspace');
+    // The space alone is gone: the word stands as it was read.
+    await reads('a', 'munata');
+    await box.press('Backspace');
+    await reads('a');
+    await box.pressSequentially('a tanuka');
+    await reads('a', 'munata');
+    await box.press('Home');
+    await box.pressSequentially('t');
+    await box.press('Enter');
+    expect(await outcome(page)).toBe(await line('ta munata tanuka', 'wait-k:3'));
+    await box.pressSequentially('ta ');
+    await reads('ta');
+    await box.fill('');
+    await reads();
+    expect(await page.locator('.output').innerText()).toBe('The translation appears here.');
+    await page.getByRole('button', { name: 'Play an example' }).waitFor();
     await page.close();
   });
 
