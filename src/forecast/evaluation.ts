@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import type { ForecastScores } from '../metrics/index.js';
+import { dataDigest, dataName, type EvaluatedData, evaluationFolder } from '../run/index.js';
 import {
   type Backtest,
   type BacktestOptions,
@@ -22,13 +23,14 @@ export interface EvaluationOptions {
   /** Default 1. */
   readonly threads?: number;
   readonly backtest?: BacktestOptions;
-  /** Where files are written. Default `evaluation/<split>` in the run folder; null: nowhere. */
+  /** Where files are written. Default `evaluation/<split>` in the run folder, for other data with their name; null: nowhere. */
   readonly out?: string | null;
 }
 
 /** What the forecasts of a part came to. */
 export interface Evaluation {
   readonly split: 'validation' | 'test';
+  readonly data: EvaluatedData;
   readonly main: number;
   readonly samples: number;
   readonly scores: ForecastScores;
@@ -51,10 +53,12 @@ export interface Evaluation {
  * day), `quintiles.csv`, `backtest.csv` and `predictions.csv` (which `tcts score forecast` reads).
  */
 export async function evaluateForecast(run: string, options: EvaluationOptions = {}): Promise<Evaluation> {
-  const { split = 'test', threads = 1, out = join(run, 'evaluation', split) } = options;
+  const { split = 'test', threads = 1 } = options;
   const forecaster = await openForecaster(run, threads);
   try {
     const { panel } = await openPanel(forecaster.config.data, options.data);
+    const data = evaluatedData(forecaster, panel, options.data);
+    const { out = evaluationFolder(run, split, data) } = options;
     const samples = partOf(forecaster, panel, split);
     const forecasts = await forecaster.predict(panel, samples);
     const scores = scoresOf(forecaster.config, panel, samples, forecasts);
@@ -62,6 +66,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
     const course = backtest(panel, samples, forecasts, options.backtest);
     const evaluation: Evaluation = {
       split,
+      data,
       main: forecaster.config.main,
       samples: samples.length,
       scores: scores.figures,
@@ -88,6 +93,15 @@ const QUINTILES = 5;
 /** The samples that training took the part to be. */
 function partOf({ config }: Forecaster, panel: Panel, split: 'validation' | 'test'): Samples {
   return splitSamples(panel, config.split, labelReach(labelSpec(config)))[split];
+}
+
+function evaluatedData({ config }: Forecaster, panel: Panel, path: string | undefined): EvaluatedData {
+  const { calendar, symbols, fields, values, members, index } = panel;
+  const bytes = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
+    new Uint8Array(buffer, byteOffset, byteLength);
+  const names = [calendar, symbols, fields, [index?.symbol ?? '']].map((list) => list.join('\n'));
+  const digest = dataDigest([...names, bytes(values), members, ...(index === undefined ? [] : [bytes(index.close)])]);
+  return { name: path ?? dataName(config.data), digest, own: path === undefined };
 }
 
 function writeSeries(

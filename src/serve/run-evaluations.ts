@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { readJsonFile } from '../json-file.js';
+import { type EvaluatedData, evaluatedDataSchema } from '../run/index.js';
 import { runFile, subfolders } from './run-folders.js';
 
 /** One point of a latency–quality curve. */
@@ -10,6 +11,8 @@ export interface TranslationPoint {
   /** The policy; the folder of the evaluation where it does not say. */
   readonly name: string;
   readonly split: string;
+  /** Null in evaluations of earlier versions. */
+  readonly data: EvaluatedData | null;
   /** BLEU of the tokenised text. */
   readonly bleu: number;
   /** In tokens, against the length of the output. */
@@ -20,6 +23,7 @@ export interface TranslationPoint {
 /** Figures of a forecast on one part of the data. */
 export interface ForecastFigures {
   readonly split: string;
+  readonly data: EvaluatedData | null;
   /** Null where one is undefined, as a correlation without a spread. */
   readonly figures: Readonly<Record<string, number | null>>;
 }
@@ -45,13 +49,13 @@ export function runEvaluations(run: string): Evaluations {
     try {
       const scores = readJsonFile(file, scoresSchema);
       if (isTranslation(scores)) {
-        const { split, bleu, latency, policy = name } = scores;
+        const { split, data, bleu, latency, policy = name } = scores;
         const { AL, AP } = latency.stacl ?? { AL: null, AP: null };
         // Of a system that has written nothing there is no point to draw.
-        if (bleu !== null && AL !== null && AP !== null) translation.push({ name: policy, split, bleu, AL, AP });
+        if (bleu !== null && AL !== null && AP !== null) translation.push({ name: policy, split, data, bleu, AL, AP });
       } else {
-        const { split, scores: own, backtest } = scores;
-        forecast.push({ split, figures: { ...own, ...(backtest && annual(backtest)) } });
+        const { split, data, scores: own, backtest } = scores;
+        forecast.push({ split, data, figures: { ...own, ...(backtest && annual(backtest)) } });
       }
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
@@ -64,10 +68,13 @@ export function runEvaluations(run: string): Evaluations {
 /** JSON has no NaN: a figure that is undefined was written as null. */
 const figure = z.number().nullable();
 
+const data = evaluatedDataSchema.nullable().default(null);
+
 const risk = z.looseObject({ annualReturn: figure, informationRatio: figure });
 
 const translationScores = z.looseObject({
   split: z.string(),
+  data,
   policy: z.string().optional(),
   bleu: figure,
   latency: z.looseObject({ stacl: z.looseObject({ AL: figure, AP: figure }).nullable() }),
@@ -75,6 +82,7 @@ const translationScores = z.looseObject({
 
 const forecastScores = z.looseObject({
   split: z.string(),
+  data,
   scores: z.record(z.string(), figure),
   backtest: z.looseObject({ excessAfterCosts: risk }).optional(),
 });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { readJsonFile } from '../json-file.js';
 import { readingWithin } from '../regular-file.js';
-import { isRunning, openRun } from '../run/index.js';
+import { dataName, isRunning, openRun } from '../run/index.js';
 import { type Evaluations, runEvaluations } from './run-evaluations.js';
 import { runFile } from './run-folders.js';
 import type { MetricsReader, RunMetrics } from './run-metrics.js';
@@ -14,6 +14,8 @@ export interface RunSummary {
   readonly state: 'running' | 'finished' | 'interrupted' | 'failed' | 'killed' | 'unreadable';
   readonly message?: string;
   readonly kind?: string;
+  /** What the run's own data are called. */
+  readonly data?: string;
   readonly strategy?: string;
   /** ISO 8601. */
   readonly created?: string;
@@ -47,6 +49,7 @@ function summaryOf(id: string, path: string, reader: MetricsReader): RunSummary 
       id,
       state: info.state === 'running' && !isRunning(path) ? 'killed' : info.state,
       kind: problem.kind,
+      data: dataName(problem.data),
       strategy: strategy.name,
       created: info.created,
       seed: info.seed,

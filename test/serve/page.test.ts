@@ -181,6 +181,37 @@ describeWithBrowser('the page in a browser', () => {
     await page.close();
   });
 
+  it('draws figures of different data in charts of their own, which name the data', async () => {
+    const evaluation = (name: string, content: object) => {
+      const folder = join(root, 'toy/evaluation', name);
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(join(folder, 'scores.json'), JSON.stringify({ split: 'test', ...content }));
+    };
+    const point = (AL: number) => ({ bleu: 20 + AL, latency: { stacl: { AL, AP: 0.5 }, simuleval: null } });
+    const own = { name: 'corpora/own', digest: '1'.repeat(16), own: true };
+    const other = { name: 'corpora/other', digest: '2'.repeat(16), own: false };
+    for (const k of [1, 3]) {
+      evaluation(`test-wait-${k}-beam-1`, { k, data: own, ...point(k) });
+      evaluation(`test-wait-${k}-beam-1-on-other`, { k, data: other, ...point(k + 9) });
+    }
+    evaluation('test', { data: own, scores: { IC: 0.1 } });
+    evaluation('test-on-other', { data: other, scores: { IC: 0.9 } });
+    const { page, faults } = await openPage(browser, `${server.url}/#runs`);
+    await page.getByRole('heading', { name: 'BLEU against average lagging' }).nth(1).waitFor();
+    expect(await page.getByRole('heading', { name: 'BLEU against average lagging' }).allInnerTexts()).toEqual([
+      'BLEU against average lagging: test of corpora/own',
+      'BLEU against average lagging: test of corpora/other',
+    ]);
+    expect(await page.locator('figure.chart polyline').count()).toBe(2);
+    expect(await page.getByRole('heading', { name: 'Forecast scores' }).allInnerTexts()).toEqual([
+      'Forecast scores: test of corpora/own',
+      'Forecast scores: test of corpora/other',
+    ]);
+    rmSync(join(root, 'toy/evaluation'), { recursive: true });
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
   it.each(['light', 'dark'] as const)('fits a phone and is legible in %s', async (colorScheme) => {
     const { page } = await openPage(browser, server.url, { viewport: { width: 360, height: 740 }, colorScheme });
     await page.getByRole('button', { name: 'Play an example' }).waitFor();

@@ -106,11 +106,12 @@ describe('the report of a run', () => {
     };
     const latency = { stacl: { AL: 3.5, AP: 0.7 }, simuleval: { AL: 3, AP: 0.6 } };
     evaluation('test-wait-3-beam-5', JSON.stringify({ split: 'test', k: 3, bleu: 25.5, latency }));
-    evaluation('validation', JSON.stringify({ split: 'validation', scores: { IC: 0.1, RankIC: 0.12 } }));
+    const data = { name: 'corpora/wmt15', digest: '0123456789abcdef', own: false };
+    evaluation('validation', JSON.stringify({ split: 'validation', data, scores: { IC: 0.1, RankIC: 0.12 } }));
     evaluation('broken', '{"split": 1}');
     expect(await report('one')).toMatchObject({
-      translation: [{ name: 'test-wait-3-beam-5', split: 'test', bleu: 25.5, AL: 3.5, AP: 0.7 }],
-      forecast: [{ split: 'validation', figures: { IC: 0.1, RankIC: 0.12 } }],
+      translation: [{ name: 'test-wait-3-beam-5', split: 'test', data: null, bleu: 25.5, AL: 3.5, AP: 0.7 }],
+      forecast: [{ split: 'validation', data, figures: { IC: 0.1, RankIC: 0.12 } }],
       problems: [expect.stringContaining('expected the scores of an evaluation')],
     });
   });
