@@ -197,12 +197,13 @@ describeWithBrowser('the page in a browser', () => {
     evaluation('test', { data: own, scores: { IC: 0.1 } });
     evaluation('test-on-other', { data: other, scores: { IC: 0.9 } });
     const { page, faults } = await openPage(browser, `${server.url}/#runs`);
+    await page.getByRole('checkbox', { name: 'toy' }).check();
     await page.getByRole('heading', { name: 'BLEU against average lagging' }).nth(1).waitFor();
     expect(await page.getByRole('heading', { name: 'BLEU against average lagging' }).allInnerTexts()).toEqual([
       'BLEU against average lagging: test of corpora/own',
       'BLEU against average lagging: test of corpora/other',
     ]);
-    expect(await page.locator('figure.chart polyline').count()).toBe(2);
+    expect(await page.locator('figure.chart', { hasText: 'BLEU against' }).locator('polyline').count()).toBe(2);
     expect(await page.getByRole('heading', { name: 'Forecast scores' }).allInnerTexts()).toEqual([
       'Forecast scores: test of corpora/own',
       'Forecast scores: test of corpora/other',
