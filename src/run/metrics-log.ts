@@ -63,6 +63,19 @@ export class MetricsLog {
   }
 }
 
+/**
+ * The record in a line of a log, without its newline; undefined if it holds none, because it was cut off or is not what
+ * a run has written. For readers of logs that others are writing to: where a log must be right, use `readMetrics`.
+ */
+export function parseLogLine(line: string): Record<string, unknown> | undefined {
+  try {
+    const record: unknown = JSON.parse(line);
+    return isRecord(record) ? record : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The records of a log. A last line without its newline is one whose writing was cut off: it is left out. */
 export function readMetrics(path: string): Record<string, unknown>[] {
   const bytes = readBytes(path);
@@ -80,10 +93,12 @@ function parseLine(text: string, file: string, line: number): Record<string, unk
   } catch {
     throw new InputError('the line is not valid JSON', { file, line });
   }
-  if (typeof record !== 'object' || record === null || Array.isArray(record)) {
-    throw new InputError(`expected a JSON object, found ${text.slice(0, 40)}`, { file, line });
-  }
-  return record as Record<string, unknown>;
+  if (isRecord(record)) return record;
+  throw new InputError(`expected a JSON object, found ${text.slice(0, 40)}`, { file, line });
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function typedArrayAsList(_key: string, value: unknown): unknown {

@@ -61,7 +61,6 @@ describe('the list of runs', () => {
     ['run.json', '{"version": "0.1', 'expected the description of a run'],
     ['run.json', '', 'expected the description of a run'],
     ['config.yaml', 'a: [', 'config.yaml'],
-    ['metrics.jsonl', 'no json\n', 'the line is not valid JSON'],
   ])('shows a run whose %s is damaged with the reason', async (file, content, reason) => {
     const run = startRun('one');
     writeFileSync(join(run.path, file), content);
@@ -94,6 +93,18 @@ describe('the report of a run', () => {
       [30, 1.5],
     ]);
     expect(step).toBe(30);
+    run.lock.release();
+  });
+
+  it('leaves out lines of the log that hold no record, and says so', async () => {
+    const run = startRun('one');
+    appendFileSync(join(run.path, 'metrics.jsonl'), 'garbage\n[1]\n{"step":30,"loss":1.5}\n');
+    expect(await list()).toMatchObject([{ state: 'running', step: 30 }]);
+    expect(await report('one')).toMatchObject({
+      step: 30,
+      episodes: { length: 2 },
+      problems: ['metrics.jsonl: 2 lines hold no record and are left out'],
+    });
     run.lock.release();
   });
 
