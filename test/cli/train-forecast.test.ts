@@ -46,7 +46,7 @@ test('a forecaster is trained, evaluated and used', { timeout: 120_000 }, async 
   expect(JSON.parse(scored.stdout).RankIC).toBeCloseTo(figures.RankIC, 6);
 
   const text = await tcts(folder, 'evaluate', 'runs/small', '--split', 'validation');
-  expect(text.stdout).toMatch(/^validation part, day 1 ahead: \d+ forecasts on \d+ days/);
+  expect(text.stdout).toMatch(/^validation part of synthetic market, seed \d+, day 1 ahead: \d+ forecasts on \d+ days/);
   expect(text.stdout).toMatch(/excess after costs/);
 
   // Prices of days that the run has never seen, in another format.
