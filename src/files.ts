@@ -18,6 +18,7 @@ import {
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { InputError } from './errors.js';
+import { isConfined, openRegular } from './regular-file.js';
 
 export type FileData = string | Uint8Array;
 
@@ -128,10 +129,10 @@ function makeWithParents(path: string): void {
   }
 }
 
-/** The content of a file of any size, or of a pipe. */
+/** The content of a file of any size, or, unless `readingWithin` is in force, of a pipe. */
 export function readBytes(path: string): Uint8Array<ArrayBuffer> {
   try {
-    const file = openSync(path, 'r');
+    const file = isConfined() ? openRegular(path) : openSync(path, 'r');
     try {
       const stat = fstatSync(file);
       // Pipes and the kernel's virtual files do not know their size.
@@ -181,6 +182,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'the name is too long',
   ENOENT: 'no such file or folder',
   ENOSPC: 'the disk is full',
+  ELOOP: 'it is a link',
   ENOTDIR: 'a part of the path is a file, not a folder',
   EPERM: 'the operation is not permitted',
   EROFS: 'the file system is read-only',

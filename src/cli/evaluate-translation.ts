@@ -5,7 +5,7 @@ import { checkpointInWords } from '../translate/checkpoint-choice.js';
 import { searchDefaults } from '../translate/decode/search.js';
 import { evaluateTranslation, type TranslationScores } from '../translate/evaluate.js';
 import { evaluateWaitLoss } from '../translate/wait-loss.js';
-import { type Evaluate, refuseFlags } from './evaluate.js';
+import { dataInWords, type Evaluate, refuseFlags } from './evaluate.js';
 import { policiesOf } from './search-flags.js';
 import { textTable } from './text-table.js';
 
@@ -21,8 +21,9 @@ export const evaluateTranslationRun: Evaluate = async (run, flags) => {
   const options = { split, corpus, policies, models, beam, earlyEnd, checkpoint, threads, unit, onProgress };
   const scores = await evaluateTranslation(run, options);
   progress.end();
-  const json = { run, split, beam, early_end: earlyEnd, checkpoint, results: scores.map(figures) };
-  const setting = `${split}, beam ${beam}, early end ${earlyEnd}ed, ${checkpointInWords(checkpoint)}`;
+  const [{ data }] = scores;
+  const json = { run, data, split, beam, early_end: earlyEnd, checkpoint, results: scores.map(figures) };
+  const setting = `${split} of ${dataInWords(data)}, beam ${beam}, early end ${earlyEnd}ed, ${checkpointInWords(checkpoint)}`;
   return { json, text: textOf(scores, setting) };
 };
 

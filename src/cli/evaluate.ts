@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
 import { removeAbandoned } from '../files.js';
 import { LATENCY_UNITS, type LatencyUnit } from '../metrics/index.js';
+import type { EvaluatedData } from '../run/index.js';
 import type { CheckpointChoice } from '../translate/index.js';
 import { addPolicyFlags, checkpointOption, POLICY_HELP, type PolicyFlags } from './search-flags.js';
 
@@ -71,7 +72,8 @@ export function registerEvaluate(program: Command): void {
       'after',
       `
 Besides what is printed, everything behind it is written to RUN/evaluation: a forecast's scores of each day, returns by
-quintile, the course of the backtest and all predictions; a translation's outputs and delays.
+quintile, the course of the backtest and all predictions; a translation's outputs and delays. With --data the folder has
+the name of the data at its end, and what was measured on the run's own data stays.
 
 ${POLICY_HELP}
 The flag may be repeated; lists as in wait-k:1,3 or wait-if-diff:initial=2,4,step=1,2 stand for all combinations.
@@ -101,6 +103,11 @@ Examples:
       const { json, text } = await (await kind())(run, flags);
       process.stdout.write(flags.json ? `${JSON.stringify(json)}\n` : `${text}\n`);
     });
+}
+
+/** `corpora/wmt15 (not the run's own)`. */
+export function dataInWords({ name, own }: EvaluatedData): string {
+  return own ? name : `${name} (not the run's own)`;
 }
 
 /** Refuses flags that mean nothing for a kind of run. */

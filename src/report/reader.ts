@@ -9,7 +9,7 @@ import {
   TOKENIZER_NAMES,
   type TokenizerName,
 } from '../metrics/index.js';
-import { type Episode, readEpisodes, trainingSpeed } from './course.js';
+import { type Episodes, readEpisodes, trainingSpeed } from './course.js';
 import type { ForecastFigures, TranslationFigures } from './evaluations.js';
 import type { ReportedRun } from './runs.js';
 import { readSeries, type Series } from './series.js';
@@ -32,7 +32,7 @@ export class SeriesReader {
     return [...this.unreadable.values()];
   }
 
-  episodes(run: ReportedRun): readonly Episode[] | undefined {
+  episodes(run: ReportedRun): Episodes | undefined {
     return this.once(run, 'episodes', () => readEpisodes(run));
   }
 

@@ -125,7 +125,7 @@ function digest(bytes: Uint8Array, checksumAt: number): string {
 }
 
 /** The regular checkpoints of a folder, the newest first. */
-function generations(folder: string): { step: number; path: string }[] {
+export function generations(folder: string): { step: number; path: string }[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .map((name) => ({ step: Number(NAME.exec(name)?.[1] ?? Number.NaN), path: join(folder, name) }))

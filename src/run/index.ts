@@ -4,6 +4,7 @@ export * from './config/differences.js';
 export * from './config/load.js';
 export { jsonSchema, referenceYaml } from './config/reference.js';
 export * from './early-stopping.js';
+export * from './evaluated-data.js';
 export {
   type ConfigValues,
   checkpointFolder,

@@ -1,5 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  linkSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { InputError } from '../errors.js';
@@ -188,7 +199,7 @@ function readLock(path: string): LockHolder | 'gone' | 'unreadable' {
   try {
     // Not a pipe, of which reading might never end.
     if (!statSync(path).isFile()) return 'unreadable';
-    const holder = JSON.parse(readFileSync(path, 'utf8')) as LockHolder;
+    const holder = JSON.parse(lockText(path)) as LockHolder;
     return Number.isInteger(holder?.pid) && typeof holder.host === 'string' ? holder : 'unreadable';
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'gone' : 'unreadable';
@@ -201,6 +212,15 @@ function requireFile(path: string): void {
   if (stat === undefined || stat.isFile()) return;
   const what = stat.isDirectory() ? 'a folder' : 'not a file';
   throw new InputError(`it is ${what}, but its name is that of the lock: remove it`, { file: path });
+}
+
+function lockText(path: string): string {
+  const file = openSync(path, LOCK_FLAGS);
+  try {
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
+  }
 }
 
 function mayTakeOver(found: LockHolder | 'unreadable', path: string, options: LockOptions): boolean {
@@ -255,6 +275,8 @@ const ATTEMPTS = 10;
 /** How often, and after how long, a lock that is gone is looked for again. */
 const LOOKS = 5;
 const LOOK_MILLISECONDS = 20;
+/** A lock is neither a link nor a pipe, which could keep its reader waiting for ever. Windows has neither flag. */
+const LOCK_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
 /** What file systems without hard links answer. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);

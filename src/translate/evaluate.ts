@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { makeFolder, writeFileAtomic } from '../files.js';
@@ -19,7 +19,7 @@ import {
   type TokenizerName,
   tokenizers,
 } from '../metrics/index.js';
-import { openRun, parseConfig } from '../run/index.js';
+import { dataDigest, dataName, type EvaluatedData, evaluationFolder, openRun, parseConfig } from '../run/index.js';
 import type { CheckpointChoice } from './checkpoint-choice.js';
 import { type DataConfig, translationSchema } from './config.js';
 import { openData } from './data.js';
@@ -61,6 +61,7 @@ export interface TranslationScores {
   /** k of wait-k, `full` where the whole source is read first; null for other policies. */
   readonly k: number | 'full' | null;
   readonly sentences: number;
+  readonly data: EvaluatedData;
   /** BLEU of the tokenised text, as multi-bleu.perl prints it. */
   readonly bleu: number;
   /**
@@ -91,9 +92,9 @@ export interface TranslationScores {
 
 /**
  * Translates a split of a corpus under one or more policies and scores it. Everything is kept in the run folder, as
- * `evaluation/<split>-<policy>-…/`: `output.txt` and `reference.txt` (text, as it is compared), `output.tok` and
- * `reference.tok` (tokenised), `instances.log` and `config.yaml` (what SimulEval's `--score-only` reads) and
- * `scores.json`.
+ * `evaluation/<split>-<policy>-…/`, with the name of the data at its end where they are not the run's own: `output.txt`
+ * and `reference.txt` (text, as it is compared), `output.tok` and `reference.tok` (tokenised), `instances.log` and
+ * `config.yaml` (what SimulEval's `--score-only` reads) and `scores.json`.
  */
 export async function evaluateTranslation(
   run: string,
@@ -106,7 +107,9 @@ export async function evaluateTranslation(
     const policies = options.policies?.flatMap((text) => translator.policies(text)) ?? translator.policies();
     const { language } = translator.target.pipeline.config;
     const { tokenize = bleuTokenizer(language), unit = latencyUnit(language) } = options;
-    const test = await testSet(dataOf(run, options.corpus), split, translator);
+    const { own, ...config } = dataOf(run, options.corpus);
+    const test = await testSet(config.data, split, translator);
+    const data: EvaluatedData = { name: dataName(config.data), digest: test.digest, own };
     const scores: TranslationScores[] = [];
     for (const policy of policies) {
       const started = performance.now();
@@ -118,9 +121,9 @@ export async function evaluateTranslation(
       });
       const speed = (1000 * test.ids.length) / (performance.now() - started);
       const name = folderName(policy, { split, beam, earlyEnd, models, checkpoint });
-      const folder = join(run, 'evaluation', unit === latencyUnit(language) ? name : `${name}-by-${unit}`);
+      const folder = evaluationFolder(run, unit === latencyUnit(language) ? name : `${name}-by-${unit}`, data);
       const measured = score(translator.target, test, decoded, { tokenize, unit });
-      const result = { policy: policy.name, k: waitOf(policy), ...measured.scores, speed, folder };
+      const result = { policy: policy.name, k: waitOf(policy), data, ...measured.scores, speed, folder };
       save(folder, test, measured, { ...result, split, beam, earlyEnd, models, checkpoint, step: translator.step });
       scores.push(result);
     }
@@ -132,6 +135,8 @@ export async function evaluateTranslation(
 
 /** Sentences to be translated, with their references. */
 interface TestSet {
+  /** Of the untouched lines of both sides. */
+  readonly digest: string;
   readonly ids: readonly Int32Array[];
   /** Words of the sources, as they arrive. */
   readonly words: readonly (readonly string[])[];
@@ -155,17 +160,18 @@ interface Counting {
 }
 
 interface Measured {
-  readonly scores: Omit<TranslationScores, 'policy' | 'k' | 'speed' | 'folder'>;
+  readonly scores: Omit<TranslationScores, 'policy' | 'k' | 'data' | 'speed' | 'folder'>;
   readonly outputs: readonly string[];
   readonly tokenised: readonly string[];
   readonly instances: readonly Instance[];
 }
 
-function dataOf(run: string, corpus: string | undefined): DataConfig {
-  if (corpus !== undefined) return { from: 'corpus', folder: corpus };
+function dataOf(run: string, corpus: string | undefined): { data: DataConfig; own: boolean } {
   const { problem } = openRun(run).config as { problem: { data: unknown } };
-  const { data } = translationSchema.shape;
-  return parseConfig(z.strictObject({ data }), { data: problem.data }, join(run, 'config.yaml')).data;
+  const schema = z.strictObject({ data: translationSchema.shape.data });
+  const { data } = parseConfig(schema, { data: problem.data }, join(run, 'config.yaml'));
+  const isOwn = corpus === undefined || (data.from === 'corpus' && resolve(data.folder) === resolve(corpus));
+  return isOwn ? { data, own: true } : { data: { from: 'corpus', folder: corpus }, own: false };
 }
 
 function folderName(
@@ -195,6 +201,7 @@ async function testSet(data: DataConfig, split: string, { source, target }: Tran
     const words = sources.map(arrivingWords);
     const { lowercase: isLower } = target.pipeline.config;
     return {
+      digest: dataDigest([sources.join('\n'), references.join('\n')]),
       ids: sources.map((line) => lineIds(source, line)),
       words,
       counts: words.map((line) => tokensByWord(source, line)),

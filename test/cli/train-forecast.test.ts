@@ -46,7 +46,7 @@ test('a forecaster is trained, evaluated and used', { timeout: 120_000 }, async 
   expect(JSON.parse(scored.stdout).RankIC).toBeCloseTo(figures.RankIC, 6);
 
   const text = await tcts(folder, 'evaluate', 'runs/small', '--split', 'validation');
-  expect(text.stdout).toMatch(/^validation part, day 1 ahead: \d+ forecasts on \d+ days/);
+  expect(text.stdout).toMatch(/^validation part of synthetic market, seed \d+, day 1 ahead: \d+ forecasts on \d+ days/);
   expect(text.stdout).toMatch(/excess after costs/);
   // Day 1 without a shift begins at the close that the forecasts are made from.
   expect(text.stdout).toMatch(/traded at the close of day t, where their label begins: .*\n.*cannot be executed/);

@@ -4,7 +4,7 @@ import type { PolicyFigures } from '../evaluations.js';
 import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/bleu-latency.js';
 import { MOST_CURVES, stylesFor } from '../figures/style.js';
 import { commonDecoding } from '../measures.js';
-import type { DataSet, Setting } from '../settings.js';
+import { corpusOf, type Setting } from '../settings.js';
 import { type Cell, estimate, type Table, textColumn } from '../table.js';
 import type { View } from '../view.js';
 import {
@@ -43,11 +43,6 @@ function underPolicies(setting: Setting): Measured[] {
   const all = setting.runs.flatMap(({ evaluations }) => evaluations.policies);
   const ways = groupBy(all, (one) => `${one.policy} ${one.models.length} ${decodingInWords(one)}`);
   return [...ways.values()].map((figures) => ({ setting, figures }));
-}
-
-/** Leaves of the configuration that name the text. */
-function corpusOf({ settings }: DataSet): string {
-  return JSON.stringify([...settings[0].keys].filter(([key]) => key.startsWith('problem.data.')).sort());
 }
 
 function policyFigure(title: string, id: string, views: readonly View[], measured: readonly Measured[]) {

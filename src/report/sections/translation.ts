@@ -72,7 +72,7 @@ function bestTask({ strategy, runs, trainedFor }: Setting, reader: SeriesReader)
   if (strategy !== 'best-fixed') return undefined;
   if (trainedFor !== undefined) return `/ ${trainedFor}`;
   const tasks = runs.flatMap((run) => {
-    const episode = reader.episodes(run)?.find(({ step }) => step === run.result?.best?.update);
+    const episode = reader.episodes(run)?.best;
     const [task] = Object.entries(episode?.distribution ?? {}).find(([, share]) => share === 1) ?? [];
     return task === undefined ? [] : [task.replace('wait-', '')];
   });

@@ -70,8 +70,9 @@ export class Translator {
 
   /** As `policies`, for a text that stands for one. */
   policy(text?: string): Policy {
-    const [policy, ...others] = this.policies(text);
-    if (others.length === 0) return policy;
+    if (text === undefined) return ownPolicy(this.training);
+    const [spec, ...others] = parsePolicies(text);
+    if (others.length === 0) return createPolicy(spec, this.training);
     throw new InputError(`expected one policy, found ${others.length + 1} in ${text}`, { key: 'policy' });
   }
 
