@@ -4,6 +4,7 @@ import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
   captureTraining,
+  type FeatureGroup,
   type GradientAccess,
   type InfluenceAccess,
   joinSnapshots,
@@ -32,7 +33,7 @@ import { TrainingData } from './training-data.js';
 
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
 export class TranslationProblem implements Problem<TranslationBatch> {
-  readonly features = FEATURES;
+  readonly features: readonly FeatureGroup[];
   /** Appendix A.2 of the paper: from the longest wait to the main one. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: GradientAccess<TranslationBatch>;
@@ -49,6 +50,10 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     private readonly parts: Parts,
   ) {
     const { training, evaluation, data } = parts;
+    this.features = FEATURES.map((group) => ({
+      ...group,
+      costly: group.name === 'training' && config.mainLoss !== 'cached',
+    }));
     this.learningRate = learningRateOf(config.learning);
     this.losses = new MainLosses(evaluation, this.mainWait, config.mainLoss, data.train.count);
     this.gradients = {
@@ -253,24 +258,21 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   private influenceOn(reward: PairedSequences): InfluenceAccess<TranslationBatch> {
     const { training, evaluation } = this.parts;
     const K = this.tasks.length;
-    const pieces = scatteredPieces(reward, this.config.batch.tokens);
+    // Half a batch: the gradient is an average over several measurements.
+    const pieces = scatteredPieces(reward, this.config.batch.tokens / 2);
     return trainingInfluence<TranslationBatch>({
       training,
-      samples: 24,
+      samples: 16,
       pieces: pieces.length,
       gradient: (piece, out) =>
         this.gradient(translationBatch([{ ...collate(reward, pieces[piece]), epoch: 0 }], 'valid'), this.main, out),
       sample: ({ size }, samples) => spacedPlaces(size, samples),
       losses: async (batch, places) => {
-        const pairs = pairsOf(batch, places);
-        const losses = new Float32Array(places.length * K);
-        for (const [task, { number }] of this.tasks.entries()) {
-          const { plain } = await evaluation.sentences(pairs, number);
-          plain.forEach((sum, i) => {
-            losses[i * K + task] = sum / pairs.targetLengths[i];
-          });
-        }
-        return losses;
+        const repeated = Int32Array.from({ length: places.length * K }, (_, at) => places[Math.floor(at / K)]);
+        const pairs = pairsOf(batch, repeated);
+        const waits = Int32Array.from(repeated, (_, at) => this.tasks[at % K].number);
+        const { plain } = await evaluation.sentences(pairs, waits);
+        return plain.map((sum, at) => sum / pairs.targetLengths[at]);
       },
     });
   }
