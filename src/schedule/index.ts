@@ -3,6 +3,9 @@ export { runSession, type Session, type SessionOptions, transientSession } from 
 export * from './algorithm1.js';
 export * from './config.js';
 export * from './course.js';
+export * from './probe.js';
+export * from './probe-recommendation.js';
+export * from './probe-statistics.js';
 export * from './problem.js';
 export * from './reward.js';
 export * from './snapshots.js';
