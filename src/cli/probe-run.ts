@@ -73,8 +73,8 @@ export async function probeRun(config: TrainConfig, options: ProbeRunOptions): P
     const create = (performance.now() - began) / 1000;
     const { episodes, steps } = config.training;
     const budget = Math.floor(options.budget * episodes * steps);
-    const { seeds, checkpoints } = options;
-    const plan = planProbe(first, { budget, seed: config.seed, seeds, checkpoints });
+    const { seeds, checkpoints, trunk } = options;
+    const plan = planProbe(first, { budget, seed: config.seed, seeds, checkpoints, trunk });
     const { log, branches } = openLog(join(folder, BRANCHES), config, plan);
     try {
       const done = new Set(branches.map(branchKey));
@@ -151,7 +151,7 @@ function openLog(path: string, config: TrainConfig, plan: ProbePlan): { log: Met
   requireSameConfig(found.config as ConfigValues, values, path);
   if (!isDeepStrictEqual(found.plan, JSON.parse(JSON.stringify(plan)))) {
     throw new InputError(
-      'it was begun with another budget or other seeds or checkpoints: say the same, or another --out',
+      'it was begun with another budget or other seeds, checkpoints or trunks: say the same, or another --out',
       {
         file: path,
       },
@@ -208,7 +208,7 @@ function announce({ plan, speed, rest, share }: Announced, say: (line: string) =
   const from = checkpoints === 1 ? 'a checkpoint' : `each of ${checkpoints} checkpoints`;
   say(`main task ${tasks[main]}, siblings ${tasks.filter((_, i) => i !== main).join(', ')}`);
   say(
-    `${seeds.length} seeds, each with ${plural(arms.length, 'branch', 'branches')} of ${plural(length, 'update')} from ${from}, ${plural(trunk, 'update')} of common training before it`,
+    `${seeds.length} seeds, each with ${plural(arms.length, 'branch', 'branches')} of ${plural(length, 'update')} from ${from}, ${plural(trunk, 'update')} of common training before it (${percent((share * trunk) / updates)} of a training)`,
   );
   if (!plan.leaveOneOut) say('the budget has no room for leaving single tasks out: a larger --budget does that, too');
   const validations = rest.branches + rest.seeds * checkpoints;

@@ -3,6 +3,7 @@ import {
   type Effect,
   type Expectation,
   type Interval,
+  isCertain,
   isVisible,
   type ProbePlan,
   type Recommendation,
@@ -35,13 +36,13 @@ export function probeText(result: ProbeResult): string {
     `${signed(100 * effect.share, 1)} %`,
     `${number(effect.low)} to ${number(effect.high)}`,
     formatP(effect.p),
-    isVisible(effect) ? (effect.mean > 0 ? 'helps' : 'hurts') : '',
+    isVisible(effect) ? (effect.mean > 0 ? 'helps' : 'hurts') : isCertain(effect) ? 'too small to matter' : '',
   ]);
   const keys = Object.entries(recommendation.strategy).map(([key, value]) => `${key}: ${value}`);
   return [
     `Gain in the main task's validation performance over a branch, mean of ${plan.seeds.length} seeds:`,
     textTable(head, rows),
-    `relative: to the largest change over a branch. Intervals are for each gain alone, p for all together.`,
+    'relative: to the largest change over a branch. Intervals are for each gain alone, p for all together.',
     `The main task alone gained ${number(mainGain)} over a branch; differences below about ${number(smallest).replace('+', '')} could not have been seen.`,
     ...(plan.length < SHORT
       ? [
@@ -90,6 +91,7 @@ function timeText(updates: Interval | undefined, arm: string, against: string): 
   if (updates === undefined) return 'the branches are too short to tell what it saves or costs';
   const { mean: factor, low, high } = updates;
   if (factor <= 0) return `the main task improves with "${arm}" and gets no better with "${against}"`;
+  if (Math.abs(factor - 1) < 0.01 && low > 0.9 && high < 1.1) return `"${arm}" needs as many updates as "${against}"`;
   const change = factor < 1 ? `saves ${percent(1 - factor)}` : `costs ${percent(factor - 1)}`;
   const sure = high < 1 || low > 1 ? change : `${change}, which may be chance`;
   return `for the same improvement "${arm}" needs ${fixed(factor, 2)} times the updates of "${against}" (${fixed(Math.max(0, low), 2)} to ${fixed(high, 2)}): ${sure}`;

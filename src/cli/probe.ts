@@ -11,6 +11,7 @@ interface ProbeFlags {
   readonly budget: number;
   readonly seeds?: number;
   readonly checkpoints?: number;
+  readonly trunk?: number;
   readonly out?: string;
   readonly write?: string;
   readonly quiet: boolean;
@@ -30,6 +31,7 @@ export function registerProbe(program: Command): void {
       wholeNumber(3, 100),
     )
     .option('--checkpoints <n>', 'checkpoints of each seed (default: 2, or 1 for small budgets)', wholeNumber(1, 100))
+    .option('--trunk <share>', 'share of the updates before the checkpoints (default: 0.25)', positiveNumber)
     .option('--out <folder>', 'where results are kept (default: runs/<name>-probe); an unfinished probe there goes on')
     .option('--write <file>', 'write a configuration that extends this one with the recommended strategy')
     .option('--quiet', 'show no progress', false)
@@ -58,9 +60,9 @@ async function probeCommand(file: string, flags: ProbeFlags): Promise<void> {
   const { out: folder = `${runPath(config, file)}-probe`, write } = flags;
   if (write !== undefined) requireWritable(write);
   const say = (line: string) => process.stderr.write(`${line}\n`);
-  const { budget, seeds, checkpoints } = flags;
+  const { budget, seeds, checkpoints, trunk } = flags;
   const quiet = flags.quiet || flags.json;
-  const run = await probeRun(config, { folder, budget, seeds, checkpoints, quiet, say });
+  const run = await probeRun(config, { folder, budget, seeds, checkpoints, trunk, quiet, say });
   if (!run.finished) {
     say('stopped; the same command goes on from here');
     process.exitCode = INTERRUPTED;
@@ -68,14 +70,11 @@ async function probeCommand(file: string, flags: ProbeFlags): Promise<void> {
   }
   const result = resultOf(run, config.strategy.name);
   writeResult(folder, result, basename(file));
-  const text = probeText(result);
-  if (write !== undefined) await writeConfig(write, file, flags.set, result.recommendation);
-  if (flags.json) {
-    process.stdout.write(`${JSON.stringify({ folder, ...result })}\n`);
-    return;
-  }
-  const written = write === undefined ? '' : `\nconfiguration: ${write}`;
-  process.stdout.write(`${text}\n\nresults: ${folder}${written}\n`);
+  const printed = flags.json ? JSON.stringify({ folder, ...result }) : `${probeText(result)}\n\nresults: ${folder}`;
+  process.stdout.write(`${printed}\n`);
+  if (write === undefined) return;
+  await writeConfig(write, file, flags.set, result.recommendation);
+  if (!flags.json) process.stdout.write(`configuration: ${write}\n`);
 }
 
 const HEADING = '# Written by tcts probe';

@@ -1,5 +1,5 @@
 import { added, type Branch, MAIN, type ProbePlan, UNIFORM } from './probe.js';
-import { type Effect, gainsBySeed, type Interval, isVisible, ratioOfMeans } from './probe-statistics.js';
+import { type Effect, gainsBySeed, type Interval, isCertain, isVisible, ratioOfMeans } from './probe-statistics.js';
 
 /** What a probe advises. */
 export interface Recommendation {
@@ -33,7 +33,8 @@ export function recommend(effects: readonly Effect[], plan: ProbePlan): Recommen
 
   if (seen.length === 0) {
     const better = uniform.mean > 0 ? mtl : fixed;
-    const reason = `No difference can be seen. ${better.strategy.name} has the better mean and costs nothing extra; nothing that was measured depends on the choice, and a strategy that learns would cost time for no visible gain.`;
+    const certain = effects.some(isCertain) ? `: what is beyond chance is too small to matter` : '';
+    const reason = `No difference can be seen${certain}. ${better.strategy.name} has the better mean and costs nothing extra; nothing that was measured depends on the choice, and a strategy that learns would cost time for no visible gain.`;
     return { ...better, reason };
   }
   if (helps.length === 0 && together <= 0) {

@@ -26,9 +26,14 @@ const LEVEL = 0.05;
 /** Pairing makes even differences certain that nobody would train otherwise for. */
 const SMALLEST_SHARE = 0.02;
 
-/** Whether the effect is beyond chance, and large enough to matter. */
-export function isVisible({ p, share }: Effect): boolean {
-  return p < LEVEL && Math.abs(share) >= SMALLEST_SHARE;
+/** Whether the effect is beyond chance. */
+export function isCertain({ p }: Effect): boolean {
+  return p < LEVEL;
+}
+
+/** Whether it is beyond chance, and large enough to matter. */
+export function isVisible(effect: Effect): boolean {
+  return isCertain(effect) && Math.abs(effect.share) >= SMALLEST_SHARE;
 }
 
 /**

@@ -39,6 +39,8 @@ export interface PlanOptions {
   readonly seeds?: number;
   /** Checkpoints of a trunk. Default 2, or 1 where the budget is small. */
   readonly checkpoints?: number;
+  /** Share of the updates that goes into the trunks: the larger, the later the stage that is looked at. Default 1/4. */
+  readonly trunk?: number;
 }
 
 /** A branch that was run. */
@@ -84,26 +86,28 @@ export const added = (task: string) => `main + ${task}`;
 export const without = (task: string) => `uniform − ${task}`;
 
 /**
- * Divides the budget: a quarter of each seed's share goes into its trunk, the rest into the branches. The number of
+ * Divides the budget into trunks and branches. The number of
  * seeds matters most, as it is what tests are made over: on the known-answer problem 8 seeds with branches of 2 updates
  * see half as much again as 5 with 4. A second checkpoint shows another stage of the training; leaving single tasks out
  * changes a mix least. Both are for budgets that leave room.
  */
 export function planProbe(problem: Pick<Problem, 'tasks' | 'main'>, options: PlanOptions): ProbePlan {
   const { tasks, main } = problem;
-  const { budget, seed } = options;
+  const { budget, seed, trunk: part = 1 / 4 } = options;
+  if (!(part > 0 && part < 1))
+    throw new InputError(`expected a share between 0 and 1, found ${part}`, { key: 'trunk' });
   if (tasks.length < 2) throw new InputError(`a probe compares tasks, but there is only ${tasks[0].name}`);
   const candidates = DESIGNS.map((design) => {
     const { seeds = design.seeds, checkpoints = design.checkpoints } = options;
     const arms = probeArms(tasks, main, design.leaveOneOut);
     const share = Math.floor(budget / seeds / checkpoints);
-    const length = Math.floor((share * (1 - TRUNK)) / arms.length);
+    const length = Math.floor((share * (1 - part)) / arms.length);
     return { ...design, seeds, checkpoints, arms, length, trunk: share - length * arms.length };
   });
   const chosen = candidates.find(({ length, atLeast }) => length >= atLeast);
   if (chosen === undefined) {
     const { arms, seeds, checkpoints } = candidates.at(-1)!;
-    const least = Math.ceil(arms.length / (1 - TRUNK)) * checkpoints * seeds;
+    const least = Math.ceil(arms.length / (1 - part)) * checkpoints * seeds;
     throw new InputError(
       `${budget} updates are too few for ${arms.length} branches with ${seeds} seeds, expected at least ${least}`,
       { key: 'budget' },
@@ -123,8 +127,6 @@ export function planProbe(problem: Pick<Problem, 'tasks' | 'main'>, options: Pla
   };
 }
 
-/** Share of the trunk. */
-const TRUNK = 1 / 4;
 /** The preferred first, each with the length of a branch that it needs. */
 const DESIGNS = [
   { leaveOneOut: true, checkpoints: 2, seeds: 8, atLeast: 6 },

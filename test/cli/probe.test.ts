@@ -67,7 +67,7 @@ test('what it says before it starts is what it does', async () => {
   expect(code).toBe(0);
   // 1600 updates a training: 8 seeds · (8 + 6 · 2) are a tenth.
   expect(stderr).toMatch(
-    /^main task main, siblings clean, off-60, off-120, off-180\n8 seeds, each with 6 branches of 2 updates from a checkpoint, 8 updates of common training before it\n/,
+    /^main task main, siblings clean, off-60, off-120, off-180\n8 seeds, each with 6 branches of 2 updates from a checkpoint, 8 updates of common training before it \(0\.5 % of a training\)\n/,
   );
   expect(stderr).toMatch(
     /\n160 updates, 10 % of a training: about \d+s; the training as configured takes about \d+s\n/,
@@ -152,6 +152,7 @@ test.each([
     /budget: 30 updates are too few for 6 branches with 5 seeds, expected at least 40/,
   ],
   [['long.yaml', '--seeds', '2'], /--seeds.*Expected a whole number from 3 to 100/],
+  [['long.yaml', '--trunk', '1.5'], /trunk: expected a share between 0 and 1, found 1\.5/],
   [['long.yaml', '--checkpoints', '0'], /--checkpoints.*Expected a whole number from 1/],
   [['long.yaml', '--set', 'training.step=3'], /training\.step: .*steps/],
   [['long.yaml', '--write', 'long.yaml'], /long\.yaml: --write: it is there already/],

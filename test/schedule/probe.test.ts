@@ -96,6 +96,11 @@ describe('the plan', () => {
       seeds: [1, 2, 3],
       checkpoints: 4,
     });
+    // 1000 updates, 5 seeds: 150 of 200 go into the trunk; 10 branches share the rest.
+    expect(planProbe(problem, { budget: 1000, seed: 1, seeds: 5, trunk: 0.75 })).toMatchObject({
+      trunk: 150,
+      length: 5,
+    });
   });
 
   it('refuses a budget without room for a branch, and a single task', () => {
@@ -178,7 +183,9 @@ describe('the effects', () => {
     const effects = probeEffects(tiny, plan);
     expect(effects[0].p).toBeLessThan(0.001);
     expect(effects[0].share).toBeCloseTo(0.00105, 4);
-    expect(recommend(effects, plan)).toMatchObject({ visible: false, helps: [] });
+    const advice = recommend(effects, plan);
+    expect(advice).toMatchObject({ visible: false, helps: [] });
+    expect(advice.reason).toMatch(/^No difference can be seen: what is beyond chance is too small to matter\. mtl/);
   });
 
   it('have a ratio with the interval of Fieller', () => {
