@@ -5,7 +5,8 @@ import { transferFigure } from '../report/figures/transfer.js';
 import { pngOf } from '../report/png.js';
 import { csv } from '../report/table-files.js';
 import { toolVersion } from '../run/index.js';
-import { expectation, gainsBySeed, isVisible, MAIN, probeEffects, recommend } from '../schedule/index.js';
+import { expectation, gainsBySeed, isVisible, probeEffects, recommend } from '../schedule/index.js';
+import { MAIN } from '../schedule/probe.js';
 import type { ProbeRun } from './probe-run.js';
 import { effectFormat, type ProbeResult } from './probe-text.js';
 

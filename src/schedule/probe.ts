@@ -86,10 +86,9 @@ export const added = (task: string) => `main + ${task}`;
 export const without = (task: string) => `uniform − ${task}`;
 
 /**
- * Divides the budget into trunks and branches. The number of
- * seeds matters most, as it is what tests are made over: on the known-answer problem 8 seeds with branches of 2 updates
- * see half as much again as 5 with 4. A second checkpoint shows another stage of the training; leaving single tasks out
- * changes a mix least. Both are for budgets that leave room.
+ * Divides the budget into trunks and branches. The number of seeds matters most, as it is what tests are made over: on
+ * the known-answer problem 8 seeds with branches of 2 updates find more than 5 with 4. A second checkpoint shows another
+ * stage of the training; leaving single tasks out changes a mix least. Both are for budgets that leave room.
  */
 export function planProbe(problem: Pick<Problem, 'tasks' | 'main'>, options: PlanOptions): ProbePlan {
   const { tasks, main } = problem;

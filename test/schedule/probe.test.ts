@@ -11,6 +11,7 @@ import {
   probeSeed,
   ratioOfMeans,
   recommend,
+  strategySchema,
 } from '../../src/schedule/index.js';
 
 type Make = (random: Random) => LinearProblem;
@@ -325,6 +326,9 @@ describe('the recommendation', () => {
     [{ all: 1, a: 1 }, { name: 'mtl' }],
   ])('for %j is %j', (signs, strategy) => {
     expect(recommend(given(signs), plan).strategy).toEqual(strategy);
+    // What a configuration accepts, where it has a strategy of this name.
+    const { error } = strategySchema.safeParse(strategy);
+    if (error !== undefined) expect(error.issues[0].path).toEqual(['name']);
   });
 
   it('does not take the least harmful sibling for a helpful one', () => {
