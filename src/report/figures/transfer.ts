@@ -72,6 +72,8 @@ export function transferFigure(
   });
   const intervals: Plot.PlotOptions = {
     marginLeft,
+    // Room for half of the last number.
+    marginRight: 32,
     x: {
       label: 'gain in main-task validation performance',
       labelAnchor: 'center',
