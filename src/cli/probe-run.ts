@@ -15,6 +15,7 @@ import {
   Progress,
   readMetrics,
   toolVersion,
+  workersOf,
 } from '../run/index.js';
 import {
   type Branch,
@@ -130,8 +131,9 @@ const TURN_INTERVAL = 50;
 
 /** As a training with this seed would start. */
 function makeProblem(config: TrainConfig, seed: number, note?: (line: string) => void): Promise<Problem> {
-  const { threads, workers } = config;
-  return createProblem(config.problem, { random: new Random(seed).fork('problem'), threads, workers, note });
+  const { threads } = config;
+  const random = new Random(seed).fork('problem');
+  return createProblem(config.problem, { random, threads, workers: workersOf(config), note });
 }
 
 /** The log of an earlier probe of the same configuration, cut after its last whole line; or a new one. */

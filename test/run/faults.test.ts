@@ -36,7 +36,7 @@ test('a second Ctrl-C, some time after the first, ends the process at once and l
 
 test('a second process on the folder is refused and does no harm', async () => {
   const folder = join(temporaryFolder(), 'run');
-  const first = startDrawingRun(folder, { total: 40, pause: 20 });
+  const first = startDrawingRun(folder, { total: 40, pause: 150 });
   await new Promise((resolve) => first.child.stdout.once('data', resolve));
   const second = await startDrawingRun(folder, { total: 40 }).ended;
   expect(second).toMatchObject({ code: 1, stdout: '' });
