@@ -1,0 +1,169 @@
+import { InputError } from '../errors.js';
+import { mean } from '../metrics/index.js';
+import { type DataConfig, horizonsOf, type SeriesConfig } from './config.js';
+import { syntheticSeries } from './synthetic.js';
+import { readTable, type Table } from './table.js';
+
+/** A series cut into parts, all of it scaled by the rows and samples of the training part alone. */
+export interface SeriesData {
+  readonly names: readonly string[];
+  /** Index of the column that is forecast. */
+  readonly target: number;
+  /** First and last date. */
+  readonly dates: readonly [string, string];
+  readonly filled: number;
+  readonly horizons: readonly number[];
+  /** Index of the main task among the horizons. */
+  readonly main: number;
+  readonly window: number;
+  readonly step: number;
+  /** Mean and deviation of each column in the training rows. */
+  readonly normaliser: { readonly centre: readonly number[]; readonly scale: readonly number[] };
+  /** Root mean square of y_{t+h} − y_t over the training samples, for each horizon; in units of the column. */
+  readonly labelScales: readonly number[];
+  /** [row][column], each column brought to mean 0 and deviation 1 in training. */
+  readonly rows: Float32Array;
+  /** (y_{t+h} − y_t) over its scale, [row][horizon]; NaN where the series has ended. */
+  readonly labels: Float32Array;
+  /** Deviation of the target over the window that ends at the row; NaN where the window is not whole. */
+  readonly spread: Float32Array;
+  /** A sample is the row t at which its window ends. */
+  readonly parts: Readonly<Record<PartName, Int32Array>>;
+}
+
+export type PartName = 'train' | 'reward' | 'validation' | 'test';
+
+export function openSeries(config: SeriesConfig): SeriesData {
+  return seriesData(config, openTable(config.data));
+}
+
+function openTable(config: DataConfig): Table {
+  return config.format === 'csv' ? readTable(config) : syntheticSeries(config);
+}
+
+export function seriesData(config: SeriesConfig, table: Table): SeriesData {
+  const { window, step } = config;
+  const horizons = horizonsOf(config);
+  const main = horizons.indexOf(config.main);
+  if (main < 0) {
+    throw new InputError(`${config.main} is not among the tasks ${horizons.join(', ')}`, { key: 'problem.main' });
+  }
+  const count = table.dates.length;
+  const borders = bordersOf(config, count);
+  const parts = partsOf(config, borders, Math.max(...horizons) * step);
+  const target = targetOf(config.data, table.names);
+
+  const scaled = table.columns.map((column) => standardised(column, borders.reward));
+  const D = scaled.length;
+  const rows = new Float32Array(count * D);
+  for (const [c, { values }] of scaled.entries()) for (let t = 0; t < count; t++) rows[t * D + c] = values[t];
+
+  const y = table.columns[target];
+  const K = horizons.length;
+  const labelScales = horizons.map((h) =>
+    rootMeanSquare(Float64Array.from(parts.train, (t) => y[t + h * step] - y[t])),
+  );
+  const labels = new Float32Array(count * K).fill(Number.NaN);
+  for (const [k, h] of horizons.entries()) {
+    for (let t = 0; t + h * step < count; t++) labels[t * K + k] = (y[t + h * step] - y[t]) / labelScales[k];
+  }
+  const spread = Float32Array.from({ length: count }, (_, t) => {
+    if (t < (window - 1) * step) return Number.NaN;
+    return deviationOf(Float64Array.from({ length: window }, (_unused, n) => scaled[target].values[t - n * step]));
+  });
+  return {
+    names: table.names,
+    target,
+    dates: [table.dates[0], table.dates[count - 1]],
+    filled: table.filled,
+    horizons,
+    main,
+    window,
+    step,
+    normaliser: { centre: scaled.map(({ centre }) => centre), scale: scaled.map(({ scale }) => scale) },
+    labelScales,
+    rows,
+    labels,
+    spread,
+    parts,
+  };
+}
+
+/** The windows that end at the given rows, time-major [T, B, D]. */
+export function windowsAt({ rows, names, window, step }: SeriesData, ends: Int32Array): Float32Array {
+  const [B, D] = [ends.length, names.length];
+  const x = new Float32Array(window * B * D);
+  for (let i = 0; i < B; i++) {
+    for (let n = 0; n < window; n++) {
+      const from = (ends[i] - (window - 1 - n) * step) * D;
+      x.set(rows.subarray(from, from + D), (n * B + i) * D);
+    }
+  }
+  return x;
+}
+
+type Borders = Readonly<Record<Exclude<PartName, 'train'> | 'end', number>>;
+
+/** First row of each part after the training part, which begins with row 0. */
+function bordersOf({ split, validation: { reward } }: SeriesConfig, count: number): Borders {
+  const total = split.train + split.validation + split.test;
+  if (Math.abs(total - 1) > 1e-9) {
+    throw new InputError(`expected shares that sum to 1, found ${total}`, { key: 'problem.split' });
+  }
+  const [first, second] = [split.train, split.train + split.validation].map((share) => Math.round(share * count));
+  return { reward: first, validation: first + Math.round(reward * (second - first)), test: second, end: count };
+}
+
+/**
+ * The samples of each part: those whose moment and furthest label lie in it. The window may reach back into the part
+ * before, as it would in use.
+ */
+function partsOf({ window, step, validation }: SeriesConfig, borders: Borders, reach: number): SeriesData['parts'] {
+  const between = (part: PartName, begin: number, end: number, every = 1): Int32Array => {
+    const first = Math.max(begin, (window - 1) * step);
+    const length = Math.max(0, Math.ceil((end - reach - first) / every));
+    if (length === 0) {
+      throw new InputError(
+        `rows ${begin + 1} to ${end} have no sample with a window of ${(window - 1) * step + 1} rows and labels up to ${reach} rows ahead`,
+        { key: part === 'reward' ? 'problem.validation.reward' : `problem.split.${part}` },
+      );
+    }
+    return Int32Array.from({ length }, (_, i) => first + i * every);
+  };
+  const { reward, validation: middle, test, end } = borders;
+  return {
+    train: between('train', 0, reward),
+    reward: middle === reward ? new Int32Array() : between('reward', reward, middle),
+    validation: between('validation', middle, test, validation.every),
+    test: between('test', test, end),
+  };
+}
+
+function targetOf(data: DataConfig, names: readonly string[]): number {
+  if (data.format === 'synthetic' || data.target === undefined) return names.length - 1;
+  const index = names.indexOf(data.target);
+  if (index >= 0) return index;
+  throw new InputError(`there is no column ${JSON.stringify(data.target)}, expected one of ${names.join(', ')}`, {
+    file: data.path,
+    key: 'problem.data.target',
+  });
+}
+
+/** A column in units of the deviation of its first `count` values, around their mean. */
+function standardised(column: Float64Array, count: number) {
+  const known = column.subarray(0, count);
+  const centre = mean(known);
+  const scale = deviationOf(known) || 1;
+  return { centre, scale, values: column.map((value) => (value - centre) / scale) };
+}
+
+/** √ of the mean squared distance from the mean. */
+function deviationOf(values: Float64Array): number {
+  const centre = mean(values);
+  return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)));
+}
+
+/** 1 where all is 0, as nothing is there to be scaled. */
+function rootMeanSquare(values: Float64Array): number {
+  return Math.sqrt(mean(values.map((value) => value ** 2))) || 1;
+}
