@@ -19,6 +19,8 @@ const folder = mkdtempSync(join(tmpdir(), 'tcts-weather-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const STATUS = { update: 3, updates: 12, performance: -1, meanPerformance: -1 };
+/** Those that need no known answer. */
+const STRATEGIES = strategySchema.options.map(({ shape }) => shape.name.value).filter((name) => name !== 'oracle');
 const HEADER = 'date,p (mbar),T (degC)';
 
 /** 50 days, the shortest file with all parts, of a temperature that goes up and down by 5 °C every 20 hours. */
@@ -129,7 +131,7 @@ describe('the weather problem', () => {
     await Promise.all([one.close?.(), other.close?.()]);
   });
 
-  it.each(strategySchema.options.map(({ shape }) => shape.name.value))('can be trained with %s', async (name) => {
+  it.each(STRATEGIES)('can be trained with %s', async (name) => {
     const problem = await weatherProblem(data, new Random(1));
     const strategy = await createStrategy(strategySchema.parse({ name }), problem, new Random(2));
     const subject = trainee(problem, strategy);

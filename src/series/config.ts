@@ -39,6 +39,11 @@ export const seriesSchema = z.strictObject({
     train: share.default(0.6).describe('First part, in time.'),
     validation: share.default(0.2).describe('Second part.'),
     test: share.default(0.2).describe('Third part.'),
+    blocks: z
+      .int()
+      .min(1)
+      .default(1)
+      .describe('Cut the series into so many blocks and each of them into the three parts: all parts see all seasons.'),
   }).describe('Shares of the rows; samples whose labels reach beyond their part are left out.'),
   tasks: z
     .array(z.int().min(1))
@@ -63,6 +68,15 @@ export const seriesSchema = z.strictObject({
       .describe('First share of the validation part, in time, that a scheduler is rewarded on and nothing else.'),
     every: z.int().min(1).default(1).describe('Use every n-th sample of the validation part.'),
   }).describe('How the validation part is used.'),
+  corruption: section({
+    noise: z
+      .number()
+      .min(0)
+      .default(0)
+      .describe('Deviation of the noise in the main labels, in units of the label; 0: none.'),
+    share: share.default(0.5).describe('Training samples that get it: those with the largest feature spread.'),
+    seed: z.int().min(0).default(1).describe('Of the noise; apart from the seed of the run.'),
+  }).describe('Spoils training labels, so that a scheduler has something to find; validation and test stay clean.'),
 });
 
 export type SeriesConfig = z.output<typeof seriesSchema>;

@@ -1,11 +1,12 @@
 import { InputError } from '../errors.js';
 import { mean } from '../metrics/index.js';
 import { type DataConfig, horizonsOf, type SeriesConfig } from './config.js';
+import { type Corrupted, corrupted } from './corruption.js';
 import { syntheticSeries } from './synthetic.js';
 import { readTable, type Table } from './table.js';
 
 /** A series cut into parts, all of it scaled by the rows and samples of the training part alone. */
-export interface SeriesData {
+export interface SeriesData extends Corrupted {
   readonly names: readonly string[];
   /** Index of the column that is forecast. */
   readonly target: number;
@@ -23,7 +24,7 @@ export interface SeriesData {
   readonly labelScales: readonly number[];
   /** [row][column], each column brought to mean 0 and deviation 1 in training. */
   readonly rows: Float32Array;
-  /** (y_{t+h} − y_t) over its scale, [row][horizon]; NaN where the series has ended. */
+  /** (y_{t+h} − y_t) over its scale, [row][horizon], as it is trained on; NaN where the series has ended. */
   readonly labels: Float32Array;
   /** Deviation of the target over the window that ends at the row; NaN where the window is not whole. */
   readonly spread: Float32Array;
@@ -48,12 +49,18 @@ export function seriesData(config: SeriesConfig, table: Table): SeriesData {
   if (main < 0) {
     throw new InputError(`${config.main} is not among the tasks ${horizons.join(', ')}`, { key: 'problem.main' });
   }
+  if (config.corruption.noise > 0 && horizons.length === 1) {
+    throw new InputError('expected a second task where the labels of the main one are spoilt', {
+      key: 'problem.tasks',
+    });
+  }
   const count = table.dates.length;
-  const borders = bordersOf(config, count);
-  const parts = partsOf(config, borders, Math.max(...horizons) * step);
+  const blocks = blocksOf(config, count);
+  const parts = partsOf(config, blocks, Math.max(...horizons) * step);
   const target = targetOf(config.data, table.names);
 
-  const scaled = table.columns.map((column) => standardised(column, borders.reward));
+  const inTraining = (_: number, t: number) => blocks.some(({ train, reward }) => t >= train && t < reward);
+  const scaled = table.columns.map((column) => standardised(column, column.filter(inTraining)));
   const D = scaled.length;
   const rows = new Float32Array(count * D);
   for (const [c, { values }] of scaled.entries()) for (let t = 0; t < count; t++) rows[t * D + c] = values[t];
@@ -71,10 +78,10 @@ export function seriesData(config: SeriesConfig, table: Table): SeriesData {
     if (t < (window - 1) * step) return Number.NaN;
     return deviationOf(Float64Array.from({ length: window }, (_unused, n) => scaled[target].values[t - n * step]));
   });
-  return {
+  const data = {
     names: table.names,
     target,
-    dates: [table.dates[0], table.dates[count - 1]],
+    dates: [table.dates[0], table.dates[count - 1]] as const,
     filled: table.filled,
     horizons,
     main,
@@ -83,10 +90,10 @@ export function seriesData(config: SeriesConfig, table: Table): SeriesData {
     normaliser: { centre: scaled.map(({ centre }) => centre), scale: scaled.map(({ scale }) => scale) },
     labelScales,
     rows,
-    labels,
     spread,
     parts,
   };
+  return { ...data, ...corrupted(data, labels, config) };
 }
 
 /** The windows that end at the given rows, time-major [T, B, D]. */
@@ -102,40 +109,47 @@ export function windowsAt({ rows, names, window, step }: SeriesData, ends: Int32
   return x;
 }
 
-type Borders = Readonly<Record<Exclude<PartName, 'train'> | 'end', number>>;
+/** First row of each part of a block, and the end of the block. */
+type Borders = Readonly<Record<PartName | 'end', number>>;
 
-/** First row of each part after the training part, which begins with row 0. */
-function bordersOf({ split, validation: { reward } }: SeriesConfig, count: number): Borders {
+function blocksOf({ split, validation: { reward } }: SeriesConfig, count: number): Borders[] {
   const total = split.train + split.validation + split.test;
   if (Math.abs(total - 1) > 1e-9) {
     throw new InputError(`expected shares that sum to 1, found ${total}`, { key: 'problem.split' });
   }
-  const [first, second] = [split.train, split.train + split.validation].map((share) => Math.round(share * count));
-  return { reward: first, validation: first + Math.round(reward * (second - first)), test: second, end: count };
+  return Array.from({ length: split.blocks }, (_, block) => {
+    const at = (share: number) => Math.round(((block + share) * count) / split.blocks);
+    const [first, second] = [at(split.train), at(split.train + split.validation)];
+    return {
+      train: at(0),
+      reward: first,
+      validation: first + Math.round(reward * (second - first)),
+      test: second,
+      end: at(1),
+    };
+  });
 }
 
 /**
  * The samples of each part: those whose moment and furthest label lie in it. The window may reach back into the part
- * before, as it would in use.
+ * before, as it would in use, but those of the training part not into the test rows of the block before.
  */
-function partsOf({ window, step, validation }: SeriesConfig, borders: Borders, reach: number): SeriesData['parts'] {
-  const between = (part: PartName, begin: number, end: number, every = 1): Int32Array => {
-    const first = Math.max(begin, (window - 1) * step);
-    const length = Math.max(0, Math.ceil((end - reach - first) / every));
-    if (length === 0) {
-      throw new InputError(
-        `rows ${begin + 1} to ${end} have no sample with a window of ${(window - 1) * step + 1} rows and labels up to ${reach} rows ahead`,
-        { key: part === 'reward' ? 'problem.validation.reward' : `problem.split.${part}` },
-      );
-    }
-    return Int32Array.from({ length }, (_, i) => first + i * every);
+function partsOf(config: SeriesConfig, blocks: readonly Borders[], reach: number): SeriesData['parts'] {
+  const back = (config.window - 1) * config.step;
+  const samples = (part: PartName, from: (block: Borders) => number, to: keyof Borders, every = 1): Int32Array => {
+    const ends: number[] = [];
+    for (const block of blocks) for (let t = from(block); t + reach < block[to]; t += every) ends.push(t);
+    if (ends.length > 0 || blocks.every((block) => block[part] === block[to])) return Int32Array.from(ends);
+    throw new InputError(
+      `rows ${blocks[0][part] + 1} to ${blocks[0][to]} have no sample with a window of ${back + 1} rows and labels up to ${reach} rows ahead`,
+      { key: part === 'reward' ? 'problem.validation.reward' : `problem.split.${part}` },
+    );
   };
-  const { reward, validation: middle, test, end } = borders;
   return {
-    train: between('train', 0, reward),
-    reward: middle === reward ? new Int32Array() : between('reward', reward, middle),
-    validation: between('validation', middle, test, validation.every),
-    test: between('test', test, end),
+    train: samples('train', ({ train }) => train + back, 'reward'),
+    reward: samples('reward', ({ reward }) => Math.max(reward, back), 'validation'),
+    validation: samples('validation', ({ validation }) => Math.max(validation, back), 'test', config.validation.every),
+    test: samples('test', ({ test }) => Math.max(test, back), 'end'),
   };
 }
 
@@ -149,9 +163,8 @@ function targetOf(data: DataConfig, names: readonly string[]): number {
   });
 }
 
-/** A column in units of the deviation of its first `count` values, around their mean. */
-function standardised(column: Float64Array, count: number) {
-  const known = column.subarray(0, count);
+/** A column in units of the deviation of the known values, around their mean. */
+function standardised(column: Float64Array, known: Float64Array) {
   const centre = mean(known);
   const scale = deviationOf(known) || 1;
   return { centre, scale, values: column.map((value) => (value - centre) / scale) };

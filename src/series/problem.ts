@@ -12,6 +12,7 @@ import {
   type FeatureGroup,
   type GradientAccess,
   joinSnapshots,
+  oracleRows,
   type Problem,
   partOf,
   restoreTraining,
@@ -51,6 +52,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   /** What is nearer is easier, and the main task is often neither end. */
   readonly curriculum = { easiest: 'first', until: 'main' } as const;
   readonly gradients: GradientAccess<SeriesBatch>;
+  readonly oracle?: (batch: SeriesBatch) => Float32Array;
   private sampling: Random;
 
   private constructor(
@@ -71,6 +73,10 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       { name: 'forecasts', width: K },
       { name: 'loss', width: 1 },
     ];
+    if (config.corruption.noise > 0) {
+      this.oracle = ({ ends }) =>
+        oracleRows(ends.length, K, data.main, (i, task) => task === data.main && data.spoilt[ends[i]] === 1);
+    }
     this.sampling = random.fork('batches');
     this.gradients = {
       size: training.arena.length,

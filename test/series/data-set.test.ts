@@ -27,6 +27,18 @@ describe('the samples', () => {
     expect(some.test).toHaveLength(15);
   });
 
+  it('come from every block, and no window of the training part reaches into the block before', () => {
+    const table = tableOf({ y: Array.from({ length: 40 }, (_, t) => (t < 20 ? t : 100 * t)) });
+    const options = { tasks: [1], main: 1, window: 3, split: { blocks: 2 } };
+    const { parts, normaliser } = seriesData(smallConfig(options), table);
+    // Each block of 20 rows: 12 to train on, 4 to validate, 4 to test; a label lies one row ahead.
+    expect([...parts.train]).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 22, 23, 24, 25, 26, 27, 28, 29, 30]);
+    expect([...parts.validation]).toEqual([12, 13, 14, 32, 33, 34]);
+    expect([...parts.test]).toEqual([16, 17, 18, 36, 37, 38]);
+    // Rows 0 to 11 and 20 to 31: half the mean of 0 … 11, half that of 2,000, 2,100 … 3,100.
+    expect(normaliser.centre[0]).toBeCloseTo((5.5 + 2550) / 2, 9);
+  });
+
   it('step over rows if asked to', () => {
     const hours = seriesData(
       smallConfig({ tasks: [2], main: 2, window: 3, step: 4 }),

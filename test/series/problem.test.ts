@@ -156,7 +156,7 @@ it('a state of another series is refused', async () => {
 });
 
 it.each(strategySchema.options.map(({ shape }) => shape.name.value))('%s trains it', async (name) => {
-  const problem = await smallProblem();
+  const problem = await smallProblem({ corruption: { noise: 2 } });
   const strategy = await createStrategy(strategySchema.parse({ name }), problem, new Random(2));
   const subject = trainee(problem, strategy);
   const session = transientSession(subject, { mode: 'max' });

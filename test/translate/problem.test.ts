@@ -288,7 +288,11 @@ describe('a state that is put back', () => {
 });
 
 describe('every strategy', () => {
-  it.each(strategySchema.options.map(({ shape }) => [...shape.name.values][0]))('%s trains it', async (name) => {
+  // The oracle needs a known answer.
+  const names = strategySchema.options
+    .map(({ shape }) => [...shape.name.values][0])
+    .filter((name) => name !== 'oracle');
+  it.each(names)('%s trains it', async (name) => {
     const problem = await smallProblem();
     const strategy = await createStrategy(strategySchema.parse({ name }), problem, new Random(2));
     const losses: number[] = [];

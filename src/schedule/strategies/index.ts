@@ -10,6 +10,7 @@ import { curriculum } from './curriculum.js';
 import { fixed } from './fixed.js';
 import { Learned, type LearnedOptions, PAPER, STABLE } from './learned.js';
 import { mtl } from './mtl.js';
+import { oracle } from './oracle.js';
 import { selfPaced } from './self-paced.js';
 import { Validated } from './validated.js';
 import { window } from './window.js';
@@ -33,6 +34,8 @@ export async function createStrategy<Batch>(
       return new BestFixed(problem, config);
     case 'mtl':
       return mtl(problem, random);
+    case 'oracle':
+      return oracle(problem, random);
     case 'curriculum':
       return curriculum(problem, random, config);
     case 'annealing':

@@ -25,6 +25,8 @@ export interface LinearOptions {
   readonly teachers: readonly Teacher[];
   /** Name of the main task. */
   readonly main: string;
+  /** Name of the task that is right for each kind of sample. */
+  readonly answers: readonly string[];
   readonly random: Random;
   /** B. Default 16. */
   readonly batch?: number;
@@ -61,6 +63,7 @@ export class LinearProblem implements Problem<LinearBatch> {
   readonly gradients: GradientAccess<LinearBatch>;
 
   private readonly teachers: readonly Teacher[];
+  private readonly answers: readonly number[];
   private readonly dimension: number;
   private readonly kinds: number;
   private readonly batch: number;
@@ -70,10 +73,11 @@ export class LinearProblem implements Problem<LinearBatch> {
   private random: Random;
   private readonly weights: Float64Array;
 
-  constructor({ teachers, main, random, batch = 16, learningRate = 0.1 }: LinearOptions) {
+  constructor({ teachers, main, answers, random, batch = 16, learningRate = 0.1 }: LinearOptions) {
     this.teachers = teachers;
     this.tasks = teachers.map(({ name }, i) => ({ name, number: i + 1 }));
     this.main = taskIndex(this.tasks, main, 'main');
+    this.answers = answers.map((name) => taskIndex(this.tasks, name, 'answers'));
     this.kinds = teachers[0].slopes.length;
     this.dimension = teachers[0].slopes[0].length;
     const fits = teachers.every(({ slopes }) => slopes.length === this.kinds && slopes.every(this.isSlope, this));
@@ -134,6 +138,16 @@ export class LinearProblem implements Problem<LinearBatch> {
 
   async mainLosses(batch: LinearBatch): Promise<Float32Array> {
     return Float32Array.from(batch.kinds, (_, i) => this.loss(batch, i, this.main));
+  }
+
+  /** All on the task that is right for the kind of the sample. */
+  oracle({ kinds }: LinearBatch): Float32Array {
+    const K = this.tasks.length;
+    const rows = new Float32Array(kinds.length * K);
+    kinds.forEach((kind, i) => {
+      rows[i * K + this.answers[kind]] = 1;
+    });
+    return rows;
   }
 
   *validationBatches(): Generator<LinearBatch> {
