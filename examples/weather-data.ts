@@ -4,7 +4,7 @@ import { mean } from 'tcts/metrics';
 
 /** What the model reads: the last 24 hours, one row of each. The file has a row every ten minutes. */
 export const WINDOW = 24;
-const HOUR = 6;
+export const HOUR = 6;
 const DAY = 24 * HOUR;
 
 /** First and last day of each part, of every 50 days: as there is only one year, all parts need all its seasons. */

@@ -6,10 +6,10 @@
 import { Random, type RandomState } from 'tcts';
 import { mean } from 'tcts/metrics';
 import { gru, linear } from 'tcts/nn';
-import { Inference, Training } from 'tcts/optim';
+import { Gradients, Inference, Training } from 'tcts/optim';
 import * as schedule from 'tcts/schedule';
 import { f32, mul, type Parameters, square, sub, sum, type Tensor } from 'tcts/tensor';
-import { type Samples, samplesAt, type Weather, WINDOW } from './weather-data.js';
+import { HOUR, type Samples, samplesAt, type Weather, WINDOW } from './weather-data.js';
 
 /** The horizons; a task each. */
 export const HOURS = [1, 3, 6, 12, 24];
@@ -34,7 +34,12 @@ export async function weatherProblem(data: Weather, random: Random): Promise<sch
   const inputs = { x, labels: f32('B', K), weights: f32('B', K) };
   const training = await Training.create({ model: weightedLoss, inputs, random, optimizer: { name: 'adam' } });
   const inference = await Inference.create({ model: forecast, inputs: { x }, arena: training.arena });
-  const [validation, test] = [samplesAt(data, splits.validation), samplesAt(data, splits.test)];
+  const gradients = await Gradients.create({ model: weightedLoss, inputs, arena: training.arena });
+  const test = samplesAt(data, splits.test);
+  // The first days of the validation part teach `influence` and `aligned`; what chooses the model stays unseen by them.
+  const border = Math.floor(splits.validation.length / 4);
+  const reward = samplesAt(data, splits.validation.subarray(0, border - HOURS[K - 1] * HOUR));
+  const validation = samplesAt(data, splits.validation.subarray(border));
   let sampling = random.fork('sampling');
 
   const feeds = ({ x, labels, size }: Samples, weights: Float32Array) => ({
@@ -51,13 +56,13 @@ export async function weatherProblem(data: Weather, random: Random): Promise<sch
   };
   const writeGradient = async (batch: Samples, task: number, out: Float32Array) => {
     const weights = Float32Array.from({ length: batch.size * K }, (_, i) => (i % K === task ? 1 / batch.size : 0));
-    await training.gradients(feeds(batch, weights));
-    out.set(training.arena.grads);
+    await gradients.write(feeds(batch, weights), out);
   };
 
   return {
     tasks: HOURS.map((hours) => ({ name: `hour-${hours}`, number: hours })),
     main: MAIN,
+    curriculum: { easiest: 'first', until: 'main' },
     features: [
       { name: 'progress', width: 1 },
       { name: 'weather', width: D },
@@ -110,7 +115,7 @@ export async function weatherProblem(data: Weather, random: Random): Promise<sch
       sampling = Random.restore(schedule.partOf(snapshot, 'sampling').state as RandomState);
     },
     async close() {
-      await Promise.all([training.close(), inference.close()]);
+      await Promise.all([training.close(), inference.close(), gradients.close()]);
     },
 
     // The abilities that only some strategies ask for.
@@ -123,7 +128,21 @@ export async function weatherProblem(data: Weather, random: Random): Promise<sch
     gradients: {
       size: training.arena.length,
       ofTask: writeGradient,
-      ofValidation: (out) => writeGradient(validation, MAIN, out),
+      ofValidation: (out) => writeGradient(reward, MAIN, out),
     },
+    influence: schedule.trainingInfluence<Samples>({
+      training,
+      shared: (name) => !name.startsWith('heads.'), // an output of its own would speak for its own task
+      pieces: 1,
+      gradient: (_, out) => writeGradient(reward, MAIN, out),
+      sample: ({ size }, samples) => schedule.spacedPlaces(size, samples),
+      async losses(batch, places) {
+        const [y, labels] = [await forecasts(batch), batch.labels.data];
+        return Float32Array.from({ length: places.length * K }, (_, at) => {
+          const i = places[Math.floor(at / K)] * K + (at % K);
+          return (y[i] - labels[i]) ** 2;
+        });
+      },
+    }),
   };
 }

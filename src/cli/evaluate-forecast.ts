@@ -19,7 +19,7 @@ export const evaluateForecastRun: Evaluate = async (run, flags) => {
   return { json: { ...evaluation, comparison }, text: `${textOf(evaluation)}\n\n${comparisonText(comparison)}` };
 };
 
-function textOf({ split, main, samples, scores, quintiles, backtest, folder }: Evaluation): string {
+function textOf({ split, main, samples, scores, labelDays, quintiles, backtest, notes, folder }: Evaluation): string {
   const { days, ...figures } = scores;
   const risks: [string, Risk][] = [
     ['portfolio after costs', backtest.portfolio],
@@ -32,13 +32,14 @@ function textOf({ split, main, samples, scores, quintiles, backtest, folder }: E
     '',
     textTable(Object.keys(figures), [Object.values(figures).map(formatFigure)]),
     '',
-    'mean daily return by predicted fifth, in basis points, the highest forecasts first:',
+    `mean return ${labelDays === 1 ? 'of a day' : `over ${labelDays} days`} by predicted fifth, in basis points, the highest forecasts first:`,
     textTable(
       quintiles.map((_, g) => `q${g + 1}`),
       [quintiles.map((mean) => formatFigure(1e4 * mean))],
     ),
     '',
-    `backtest (top 50, 5 replaced a day), turnover ${formatFigure(100 * backtest.turnover)} % a day:`,
+    `backtest (top 50, 5 replaced a day), turnover ${formatFigure(100 * backtest.turnover)} % a day;`,
+    `${tradesText(backtest.delay)}:`,
     textTable(
       ['', 'annual return', 'information ratio', 'maximum drawdown'],
       risks.map(([name, { annualReturn, informationRatio, maxDrawdown }]) => [
@@ -47,8 +48,17 @@ function textOf({ split, main, samples, scores, quintiles, backtest, folder }: E
       ]),
     ),
     '',
+    ...notes.map(({ kind, count, first }) => `data: ${count} × ${kind} (first: ${first})`),
     `series and predictions: ${folder}`,
   ].join('\n');
+}
+
+function tradesText(delay: number): string {
+  if (delay > 0) return `forecasts of day t are traded at the close of day t + ${delay}, where their label begins`;
+  return (
+    'forecasts of day t are traded at the close of day t, where their label begins: the very close that they are made ' +
+    'from,\nso an upper bound that cannot be executed (problem.labels.shift: 1 can)'
+  );
 }
 
 function comparisonText({ against, RankIC, IC }: Comparison): string {

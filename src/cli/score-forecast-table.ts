@@ -92,11 +92,15 @@ function findColumns(header: readonly string[], columns: ForecastColumns, file: 
   };
 }
 
+/** Squares of larger values, and their sums, are infinite. */
+const LARGEST = 1e150;
+
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 function readNumber(text: string, where: { file: string; line: number; key: string }): number {
   if (text === '' || text.toLowerCase() === 'nan') return Number.NaN;
   const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
-  if (Number.isFinite(value)) return value;
+  if (Math.abs(value) <= LARGEST) return value;
+  if (!Number.isNaN(value)) throw new InputError(`${text} is too large, expected at most ${LARGEST} in size`, where);
   throw new InputError(`expected a number or an empty cell, found ${text}`, where);
 }

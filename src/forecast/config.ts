@@ -3,7 +3,7 @@ import { section } from '../run/index.js';
 import { modelSchema } from './models/index.js';
 
 const date = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
-const range = z.tuple([date, date]);
+const range = (from: string, to: string) => z.tuple([date, date]).meta({ examples: [[from, to]] });
 
 /** Keys of every source that is read from files. */
 const reading = {
@@ -25,9 +25,15 @@ const reading = {
   maxMove: z
     .number()
     .positive()
-    .default(0.3)
-    .describe('Largest believable move of a price within a day, as a fraction.'),
+    .lt(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Largest move of a price within a day that the model sees, as a fraction; larger ones are clipped in its inputs and the labels of training and validation, never in scores and backtest. null: any.',
+    ),
 };
+
+const horizon = z.int().min(1).max(1000);
 
 const columnName = z.string().min(1).optional();
 const table = {
@@ -44,6 +50,9 @@ const table = {
       high: columnName,
       low: columnName,
       close: columnName,
+      adjusted: columnName.describe(
+        'A close adjusted for splits and dividends, where the other prices are not: all of them are rescaled to it, and the volume inversely.',
+      ),
       volume: columnName,
       vwap: columnName,
     })
@@ -70,8 +79,8 @@ export const dataSchema = z
     z.strictObject({ format: z.literal('parquet').describe('A Parquet file.'), ...table }),
     z.strictObject({
       format: z.literal('synthetic').describe('A made-up market in which neighbouring horizons help each other.'),
-      stocks: z.int().min(1).default(80).describe('Number of stocks.'),
-      days: z.int().min(2).default(750).describe('Trading days, from 2015-01-05 on.'),
+      stocks: z.int().min(1).max(100_000).default(80).describe('Number of stocks.'),
+      days: z.int().min(2).max(100_000).default(750).describe('Trading days, from 2015-01-05 on.'),
       seed: z.int().min(0).default(1).describe('Seed of the market; that of the run does not change it.'),
       strength: z.number().min(0).max(1).default(0.25).describe('Best correlation that any forecast can reach.'),
       persistence: z.number().min(0).lt(1).default(0.8).describe('What is left of it one day further ahead.'),
@@ -85,18 +94,21 @@ export type DataConfig = z.output<typeof dataSchema>;
 export const forecastSchema = z.strictObject({
   kind: z.literal('forecast').describe('Forecast the returns of stocks some days ahead.'),
   data: dataSchema,
-  split: section({
-    train: range.default(['2008-01-01', '2013-12-31']).describe('First and last day of the training part.'),
-    validation: range.default(['2014-01-01', '2015-12-31']).describe('First and last day of the validation part.'),
-    test: range.default(['2016-01-01', '2020-08-01']).describe('First and last day of the test part.'),
-  }).describe(
-    "The parts of the data; samples whose labels reach beyond their part are left out. Default: the paper's.",
-  ),
+  // No default: the dates of one market mean nothing in another.
+  split: z
+    .strictObject({
+      train: range('2008-01-01', '2013-12-31').describe('First and last day of the training part.'),
+      validation: range('2014-01-01', '2015-12-31').describe('First and last day of the validation part.'),
+      test: range('2016-01-01', '2020-08-01').describe('First and last day of the test part.'),
+    })
+    .describe(
+      "The parts of the data; samples whose labels reach beyond their part are left out. The paper's are given here.",
+    ),
   tasks: z
-    .union([z.int().min(1), z.array(z.int().min(1)).min(1)])
+    .union([horizon, z.array(horizon).min(1).refine(areDistinct, 'expected each horizon once')])
     .default(3)
     .describe('Horizons in days: a list, or a number n for 1, 2, …, n.'),
-  main: z.int().min(1).default(1).describe('Horizon of the main task.'),
+  main: horizon.default(1).describe('Horizon of the main task.'),
   features: section({
     kind: z
       .enum(['ohlcv', 'alpha360'])
@@ -135,6 +147,7 @@ export const forecastSchema = z.strictObject({
   auxiliaryWeight: z
     .number()
     .min(0)
+    .max(1e6)
     .default(1)
     .describe('With chosen: add or all, the weight of a task that is not the main one.'),
   batch: section({
@@ -153,6 +166,14 @@ export const forecastSchema = z.strictObject({
       .default('loss')
       .describe('ℳ: minus the mean squared error of the main task, or its mean daily rank correlation.'),
     everyDays: z.int().min(1).default(1).describe('Use every n-th day of the validation part.'),
+    reward: z
+      .number()
+      .min(0)
+      .max(0.9)
+      .default(0)
+      .describe(
+        'Share of the validation days, the first ones, that is kept for schedulers to learn from (influence, aligned) and not validated on.',
+      ),
   }).describe('How the validation performance ℳ is measured.'),
   warmStart: z
     .string()
@@ -169,5 +190,9 @@ export type ForecastConfig = z.output<typeof forecastSchema>;
 /** The horizons of a configuration, ascending. */
 export function horizonsOf({ tasks }: Pick<ForecastConfig, 'tasks'>): number[] {
   if (typeof tasks === 'number') return Array.from({ length: tasks }, (_, k) => k + 1);
-  return [...new Set(tasks)].sort((a, b) => a - b);
+  return [...tasks].sort((a, b) => a - b);
+}
+
+function areDistinct(values: readonly number[]): boolean {
+  return new Set(values).size === values.length;
 }

@@ -9,10 +9,11 @@ import {
   groupReturns,
   type Risk,
 } from './backtest/index.js';
-import { labelReach, type Panel, type Samples, splitSamples } from './data/index.js';
-import { labelSpec, openPanel } from './data-set.js';
+import type { ForecastConfig } from './config.js';
+import { labelReach, labelStart, type Note, type Panel, type Samples, splitSamples } from './data/index.js';
+import { labelSpec, openPanel, shortHistory } from './data-set.js';
 import { type Forecaster, openForecaster } from './forecaster.js';
-import { type Scores, scoresOf } from './scores.js';
+import { requireFinite, type Scores, scoresOf } from './scores.js';
 
 export interface EvaluationOptions {
   /** Which part to forecast. Default `test`. */
@@ -26,15 +27,20 @@ export interface EvaluationOptions {
   readonly out?: string | null;
 }
 
-/** What the forecasts of a part came to. */
-export interface Evaluation {
-  readonly split: 'validation' | 'test';
+/** What forecasts of the main task came to. */
+export interface ForecastFigures {
   readonly main: number;
   readonly samples: number;
   readonly scores: ForecastScores;
-  /** Mean daily return of each fifth of the stocks, the highest forecasts first. */
+  /** Trading days that a label covers: a return of the quintiles is one over so many days. */
+  readonly labelDays: number;
+  /** Mean return of each fifth of the stocks, the highest forecasts first. */
   readonly quintiles: readonly number[];
   readonly backtest: {
+    /** Days from a forecast to its trade, at the close where the label begins. */
+    readonly delay: number;
+    /** False where a trade is at the very close that its forecast is made from: an upper bound. */
+    readonly executable: boolean;
     readonly benchmark: string;
     readonly portfolio: Risk;
     readonly market: Risk;
@@ -42,6 +48,13 @@ export interface Evaluation {
     readonly excessAfterCosts: Risk;
     readonly turnover: number;
   };
+}
+
+/** What the forecasts of a part came to. */
+export interface Evaluation extends ForecastFigures {
+  readonly split: 'validation' | 'test';
+  /** What was odd in data other than the run's own, and windows that begin before the data do. */
+  readonly notes: readonly Note[];
   /** Folder with the series, if they were written. */
   readonly folder: string | undefined;
 }
@@ -54,33 +67,65 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
   const { split = 'test', threads = 1, out = join(run, 'evaluation', split) } = options;
   const forecaster = await openForecaster(run, threads);
   try {
-    const { panel } = await openPanel(forecaster.config.data, options.data);
+    const { panel, cleaned, notes } = await openPanel(forecaster.config.data, options.data);
     const samples = partOf(forecaster, panel, split);
-    const forecasts = await forecaster.predict(panel, samples);
-    const scores = scoresOf(forecaster.config, panel, samples, forecasts);
-    const groups = groupReturns(samples, forecasts, scores.returns, QUINTILES);
-    const course = backtest(panel, samples, forecasts, options.backtest);
+    const short = shortHistory(panel, samples, forecaster.config.features.window, split);
+    const forecasts = await forecaster.predict(cleaned, samples);
+    const judged = judge(forecaster.config, panel, samples, forecasts, options.backtest);
     const evaluation: Evaluation = {
       split,
-      main: forecaster.config.main,
-      samples: samples.length,
-      scores: scores.figures,
-      quintiles: groups.returns.map((series) => series.reduce((sum, r) => sum + r, 0) / series.length),
-      backtest: {
-        benchmark: course.benchmarkName,
-        portfolio: course.portfolio,
-        market: course.market,
-        excess: course.excess,
-        excessAfterCosts: course.excessAfterCosts,
-        turnover: course.meanTurnover,
-      },
+      ...judged.figures,
+      // Those of the run's own data were said when it was trained.
+      notes: [...(options.data === undefined ? [] : notes), ...short],
       folder: out ?? undefined,
     };
-    if (out !== null) writeSeries(out, panel, samples, forecasts, scores, groups, course, evaluation);
+    if (out !== null) writeSeries(out, panel, samples, forecasts, judged, evaluation);
     return evaluation;
   } finally {
     await forecaster.close();
   }
+}
+
+/** The figures of some forecasts, and the series behind them. */
+export interface Judgement {
+  readonly figures: ForecastFigures;
+  readonly scores: Scores;
+  readonly groups: GroupReturns;
+  readonly course: Backtest;
+}
+
+/** Scores main-task forecasts, one a sample, against what happened, and trades on them where their labels begin. */
+export function judge(
+  config: ForecastConfig,
+  panel: Panel,
+  samples: Samples,
+  forecasts: Float32Array,
+  options?: BacktestOptions,
+): Judgement {
+  const { main, labels } = config;
+  requireFinite(forecasts);
+  const scores = scoresOf(config, panel, samples, forecasts);
+  const groups = groupReturns(samples, forecasts, scores.returns, QUINTILES);
+  const delay = labelStart(labels, main);
+  const course = backtest(panel, samples, forecasts, delay, options);
+  const figures: ForecastFigures = {
+    main,
+    samples: samples.length,
+    scores: scores.figures,
+    labelDays: labels.kind === 'daily' ? 1 : main,
+    quintiles: groups.returns.map((series) => series.reduce((sum, r) => sum + r, 0) / series.length),
+    backtest: {
+      delay,
+      executable: delay > 0,
+      benchmark: course.benchmarkName,
+      portfolio: course.portfolio,
+      market: course.market,
+      excess: course.excess,
+      excessAfterCosts: course.excessAfterCosts,
+      turnover: course.meanTurnover,
+    },
+  };
+  return { figures, scores, groups, course };
 }
 
 const QUINTILES = 5;
@@ -95,9 +140,7 @@ function writeSeries(
   panel: Panel,
   samples: Samples,
   forecasts: Float32Array,
-  { daily, returns }: Scores,
-  groups: GroupReturns,
-  course: Backtest,
+  { scores: { daily, returns }, groups, course }: Judgement,
   evaluation: Evaluation,
 ): void {
   makeFolder(folder);

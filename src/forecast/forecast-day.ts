@@ -4,6 +4,7 @@ import type { DataConfig } from './config.js';
 import { samplesBetween } from './data/index.js';
 import { openPanel } from './data-set.js';
 import { openForecaster } from './forecaster.js';
+import { requireFinite } from './scores.js';
 
 export interface ForecastDayOptions {
   /** Prices in place of the run's own data, in any known format. */
@@ -29,7 +30,7 @@ export interface DayForecast {
 export async function forecastDay(run: string, { data, date, threads }: ForecastDayOptions = {}): Promise<DayForecast> {
   const forecaster = await openForecaster(run, threads);
   try {
-    const { panel } = await openPanel(withoutIndex(forecaster.config.data), data);
+    const { panel, cleaned } = await openPanel(withoutIndex(forecaster.config.data), data);
     const day = date === undefined ? panel.calendar.length - 1 : panel.calendar.indexOf(date);
     const [first, last] = [panel.calendar[0], panel.calendar.at(-1)];
     if (day < 0) {
@@ -46,8 +47,9 @@ export async function forecastDay(run: string, { data, date, threads }: Forecast
     const samples = samplesBetween(panel, day, day);
     if (samples.length === 0) throw new InputError(`no stock of the market traded on ${panel.calendar[day]}`);
     const started = performance.now();
-    const forecasts = await forecaster.predict(panel, samples);
+    const forecasts = await forecaster.predict(cleaned, samples);
     const milliseconds = performance.now() - started;
+    requireFinite(forecasts);
     const stocks = Array.from(forecasts, (prediction, i) => ({
       instrument: panel.symbols[samples.stock[i]],
       prediction,

@@ -15,8 +15,8 @@ import type { TreesState } from './trees-problem.js';
 /** A trained model with all that it needs besides prices. */
 export interface Forecaster {
   readonly config: ForecastConfig;
-  /** Forecasts of the main task, one a sample. */
-  predict(panel: Panel, samples: Samples): Promise<Float32Array>;
+  /** Forecasts of the main task, one a sample; `cleaned` are prices as the model is to see them (`Reading.cleaned`). */
+  predict(cleaned: Panel, samples: Samples): Promise<Float32Array>;
   close(): Promise<void>;
 }
 
@@ -53,7 +53,8 @@ async function networkForecaster(
   const main = horizons.indexOf(config.main);
   return {
     config,
-    predict: (panel, samples) => forecastSamples(network, inference, { panel, features, normaliser }, samples, main),
+    predict: (cleaned, samples) =>
+      forecastSamples(network, inference, { cleaned, features, normaliser }, samples, main),
     close: () => inference.close(),
   };
 }
@@ -64,7 +65,7 @@ function treesForecaster(config: ForecastConfig, { state }: Snapshot, file: stri
   const trees = treesFromJson(json, file);
   return {
     config,
-    predict: async (panel, samples) => predictSamples(trees, panel, config.features, samples),
+    predict: async (cleaned, samples) => predictSamples(trees, cleaned, config.features, samples),
     close: async () => {},
   };
 }

@@ -38,7 +38,7 @@ export async function forward(
 export async function forecastSamples(
   network: Network,
   inference: Inference,
-  data: { readonly panel: Panel; readonly features: FeatureSpec; readonly normaliser: Normaliser },
+  data: { readonly cleaned: Panel; readonly features: FeatureSpec; readonly normaliser: Normaliser },
   samples: Samples,
   task: number,
 ): Promise<Float32Array> {

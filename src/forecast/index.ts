@@ -4,7 +4,14 @@ export * from './config.js';
 export { createForecast } from './create.js';
 export * from './data/index.js';
 export { type DataSet, openDataSet, openPanel, type Part } from './data-set.js';
-export { type Evaluation, type EvaluationOptions, evaluateForecast } from './evaluation.js';
+export {
+  type Evaluation,
+  type EvaluationOptions,
+  evaluateForecast,
+  type ForecastFigures,
+  type Judgement,
+  judge,
+} from './evaluation.js';
 export { type DayForecast, type ForecastDayOptions, forecastDay, writeForecast } from './forecast-day.js';
 export { type Forecaster, openForecaster } from './forecaster.js';
 export { type MarketOptions, syntheticMarket } from './market.js';

@@ -51,7 +51,12 @@ export function syntheticMarket(options: MarketOptions = {}): Panel {
     suspended = 0.02,
   } = options;
   check('stocks', stocks, Number.isInteger(stocks) && stocks >= 1);
-  check('days', days, Number.isInteger(days) && days >= 2);
+  check('days', days, Number.isInteger(days) && days >= 2 && days <= MOST_DAYS);
+  if (stocks * days > MOST_CELLS) {
+    throw new InputError(`${stocks} stocks on ${days} days are too many, expected a product of ${MOST_CELLS} at most`, {
+      key: 'days',
+    });
+  }
   check('factors', factors, Number.isInteger(factors) && factors >= 0);
   check('strength', strength, strength >= 0 && strength <= 1);
   check('persistence', persistence, persistence >= 0 && persistence < 1);
@@ -86,6 +91,11 @@ export function syntheticMarket(options: MarketOptions = {}): Panel {
     members: new Uint8Array(days * stocks).fill(1),
   };
 }
+
+/** Beyond it dates have more than four digits for the year. */
+const MOST_DAYS = 2_000_000;
+/** Stock-days; so many take 1 GB. */
+const MOST_CELLS = 50_000_000;
 
 /** GARCH(1,1): the weight of the last shock, and of the last variance. */
 const A = 0.1;

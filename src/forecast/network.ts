@@ -49,6 +49,8 @@ export interface Network extends NetworkOptions {
    * and `keep/<parameter>`: the next value of a parameter that gradients do not reach.
    */
   readonly training: Model<InputTypes>;
+  /** Output `loss`, in evaluation mode. */
+  readonly evaluated: Model<InputTypes>;
 }
 
 export const KEEP = 'keep/';
@@ -75,6 +77,10 @@ export function createNetwork(options: NetworkOptions): Network {
     const input = task === undefined ? x : add(x, gather(p.get('task.weight', [tasks, width], zeros), task));
     return linear(p.under('output'), trunk(p.under('trunk'), { x: input, day }, mode), columns); // [B, columns]
   };
+  const loss = (p: Parameters, given: Readonly<Record<string, Tensor>>, mode: TrunkMode): Tensor => {
+    const errors = sub(forecasts(p, given, mode), given.labels); // [B, K], shared: broadcast
+    return sum(mul(given.weights, square(errors)));
+  };
   return {
     ...options,
     layout,
@@ -89,9 +95,9 @@ export function createNetwork(options: NetworkOptions): Network {
       const keep = (parameter: string, value: Tensor) => {
         kept[`${KEEP}trunk.${parameter}`] = value;
       };
-      const errors = sub(forecasts(p, given, { training: true, keep }), given.labels); // [B, K], shared: broadcast
-      return { loss: sum(mul(given.weights, square(errors))), ...kept };
+      return { loss: loss(p, given, { training: true, keep }), ...kept };
     },
+    evaluated: (p, given) => ({ loss: loss(p, given, { training: false, keep: () => {} }) }),
   };
 }
 

@@ -1,5 +1,5 @@
 import { InputError } from '../errors.js';
-import { type Inference, Training } from '../optim/index.js';
+import { Gradients, type Inference, Training } from '../optim/index.js';
 import type { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import type { Snapshot } from '../run/index.js';
@@ -8,13 +8,16 @@ import {
   captureTraining,
   type FeatureGroup,
   type GradientAccess,
+  type InfluenceAccess,
   joinSnapshots,
   type Problem,
   partOf,
   restoreTraining,
   type Status,
+  spacedPlaces,
   stateOnly,
   type Task,
+  trainingInfluence,
 } from '../schedule/index.js';
 import type { Value } from '../tensor/index.js';
 import type { ForecastConfig } from './config.js';
@@ -52,7 +55,10 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   /** Section 5 of the paper: from day 1 to the most difficult. */
   readonly curriculum = { easiest: 'first', until: 'hardest' } as const;
   readonly gradients: GradientAccess<ForecastBatch>;
+  /** Only where part of the validation data is set aside for it. */
+  readonly influence: InfluenceAccess<ForecastBatch> | undefined;
   private batches: Batches;
+  private gradientProgram: Promise<Gradients> | undefined;
 
   private constructor(
     private readonly config: ForecastConfig,
@@ -77,6 +83,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       ofTask: (batch, task, out) => this.gradient(batch, task, out),
       ofValidation: (out) => this.validationGradient(out),
     };
+    this.influence = data.reward && this.influenceOn(data.reward);
   }
 
   static async create(
@@ -96,9 +103,17 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       threads: network.wholeBatch ? Math.max(threads, workers) : threads,
       ranks: network.wholeBatch ? undefined : ranks,
     });
-    if (config.warmStart !== undefined) warmStart(training.arena, config.warmStart);
-    const inference = await openInference(network, training.arena, Math.max(threads, workers), ranks);
-    return new ForecastProblem(config, data, network, training, inference, random);
+    let inference: Inference | undefined;
+    try {
+      if (config.warmStart !== undefined) warmStart(training.arena, config.warmStart);
+      inference = await openInference(network, training.arena, Math.max(threads, workers), ranks);
+      return new ForecastProblem(config, data, network, training, inference, random);
+    } catch (error) {
+      // The threads of the workers would keep the process alive.
+      await training.close();
+      await inference?.close();
+      throw error;
+    }
   }
 
   nextBatch(): ForecastBatch {
@@ -189,6 +204,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   async close(): Promise<void> {
     await this.training.close();
     await this.inference.close();
+    await (await this.gradientProgram)?.close();
   }
 
   private openBatches(state?: BatchesState): Batches {
@@ -241,15 +257,44 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     const size = batch.positions.length;
     const matrix = new Float32Array(size * K);
     for (let i = 0; i < size; i++) matrix[i * K + task] = 1 / size;
-    await this.training.gradients(this.trainingFeeds(batch, matrix));
-    out.set(this.training.arena.grads);
+    this.gradientProgram ??= Gradients.create({
+      model: this.network.evaluated,
+      inputs: this.network.trainingInputs,
+      arena: this.training.arena,
+    });
+    await (await this.gradientProgram).write(this.trainingFeeds(batch, matrix), out);
   }
 
-  /** On one piece of the validation part, another one after each update. */
+  /** On one piece of the reward or else the validation part, another one after each update. */
   private async validationGradient(out: Float32Array): Promise<void> {
-    const pieces = [...piecesOf(this.data.validation.samples, this.network.seesDays)];
-    const batch = this.batchOf(this.data.validation, pieces[this.training.updates % pieces.length]);
-    await this.gradient(batch, this.main, out);
+    const part = this.data.reward ?? this.data.validation;
+    const pieces = [...piecesOf(part.samples, this.network.seesDays)];
+    await this.gradient(this.batchOf(part, pieces[this.training.updates % pieces.length]), this.main, out);
+  }
+
+  private influenceOn(reward: Part): InfluenceAccess<ForecastBatch> {
+    const { network, training } = this;
+    const pieces = network.seesDays ? [...piecesOf(reward.samples, true)] : scatteredPieces(reward.samples.length);
+    return trainingInfluence({
+      training,
+      shared: (name) => network.sharing !== 'heads' || !name.startsWith('output.'),
+      pieces: pieces.length,
+      gradient: (piece, out) => this.gradient(this.batchOf(reward, pieces[piece]), this.main, out),
+      // Where the stocks of a day see each other, all of them are needed.
+      sample: (batch, samples) => spacedPlaces(batch.positions.length, network.seesDays ? Infinity : samples),
+      losses: (batch, places) => this.taskLosses(batch, places),
+    });
+  }
+
+  /** (f(x) − y)² of some samples of a batch on all tasks, [n, K]; NaN where the label is unknown. */
+  private async taskLosses(batch: ForecastBatch, places: Int32Array): Promise<Float32Array> {
+    const K = this.tasks.length;
+    const forecasts = await this.forecasts({ ...batch, ...takeRows(this.network, batch, places) });
+    const columns = forecasts.length / places.length;
+    return Float32Array.from({ length: places.length * K }, (_, at) => {
+      const [i, task] = [Math.floor(at / K), at % K];
+      return (forecasts[i * columns + (columns === 1 ? 0 : task)] - batch.labels[places[i] * K + task]) ** 2;
+    });
   }
 
   private trainingFeeds(batch: ForecastBatch, matrix: Float32Array): Readonly<Record<string, Value>> {
@@ -268,6 +313,17 @@ interface ForecastState {
   readonly batches: BatchesState;
   readonly normaliser: ReturnType<typeof normaliserToJson>;
 }
+
+/** Positions of a part in pieces that each reach over all its days. */
+function scatteredPieces(samples: number): Int32Array[] {
+  const count = Math.ceil(samples / REWARD_PIECE);
+  return Array.from({ length: count }, (_, piece) =>
+    Int32Array.from({ length: Math.ceil((samples - piece) / count) }, (_, i) => piece + i * count),
+  );
+}
+
+/** Samples that a gradient of the reward data is taken from. */
+const REWARD_PIECE = 400;
 
 /** Puts the columns of several tables side by side, a row a sample. */
 function writeRows(tables: readonly Float32Array[], rows: number, out: Float32Array): void {

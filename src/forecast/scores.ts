@@ -1,3 +1,4 @@
+import { InputError } from '../errors.js';
 import {
   type DailyScore,
   dailyScores,
@@ -31,6 +32,13 @@ export function scoresOf(config: ForecastConfig, panel: Panel, samples: Samples,
     });
   }
   return { figures: forecastScores(days), daily: dailyScores(days), returns };
+}
+
+/** Refuses forecasts that scores would leave out as missing and a ranking could not place. */
+export function requireFinite(forecasts: Float32Array): void {
+  const wrong = forecasts.filter((forecast) => !Number.isFinite(forecast)).length;
+  if (wrong === 0) return;
+  throw new InputError(`${wrong} of ${forecasts.length} forecasts are not finite: the training of the model diverged`);
 }
 
 /** The figures of a run's `result.json`. */

@@ -67,17 +67,17 @@ export class TreesProblem implements Problem<TreesBatch> {
 
   async train({ samples, labels }: TreesBatch, { tasks, weights }: Assignment): Promise<number> {
     const K = this.tasks.length;
-    const { panel, features, validation } = this.data;
+    const { cleaned, features, validation } = this.data;
     const { name: _, ...options } = this.config.model;
     const watched = labelledSamples(validation.samples, validation.labels, K, [this.main]);
     const { model, rounds } = await trainTrees({
       training: {
-        table: tableOf(panel, features, samples),
+        table: tableOf(cleaned, features, samples),
         labels: Float64Array.from(tasks, (task, i) => labels[i * K + task]),
         weights: weights.every((weight) => weight === 1) ? undefined : weights,
       },
       validation: {
-        table: tableOf(panel, features, watched.samples),
+        table: tableOf(cleaned, features, watched.samples),
         labels: Float64Array.from({ length: watched.samples.length }, (_, i) => watched.labels[i * K + this.main]),
       },
       options: { ...options, seed: this.random.fork(`update ${this.updates}`).uint32(), threads: this.threads },
@@ -117,7 +117,7 @@ export class TreesProblem implements Problem<TreesBatch> {
 
   private forecast({ samples }: Part): Float32Array {
     if (this.trees === undefined) return new Float32Array(samples.length);
-    return predictSamples(this.trees, this.data.panel, this.data.features, samples);
+    return predictSamples(this.trees, this.data.cleaned, this.data.features, samples);
   }
 }
 

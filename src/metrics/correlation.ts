@@ -63,8 +63,21 @@ export function validPairs(x: ArrayLike<number>, y: ArrayLike<number>): [Float64
   return [a.subarray(0, n), b.subarray(0, n)];
 }
 
-function correlate(x: Float64Array, y: Float64Array): number {
-  if (x.length < 2) return Number.NaN;
+/**
+ * Values whose squares would be 0 or infinite, times a power of two, which changes no digit; all others as they are.
+ * Correlations and z-scores do not depend on it.
+ */
+export function squarable(values: Float64Array): Float64Array {
+  let largest = 0;
+  for (const value of values) largest = Math.max(largest, Math.abs(value));
+  if (largest === 0 || !(largest < 1e-100 || largest > 1e100) || largest === Number.POSITIVE_INFINITY) return values;
+  const scale = 2 ** Math.floor(Math.log2(largest));
+  return values.map((value) => value / scale);
+}
+
+function correlate(given: Float64Array, other: Float64Array): number {
+  if (given.length < 2) return Number.NaN;
+  const [x, y] = [squarable(given), squarable(other)];
   const [meanX, meanY] = [mean(x), mean(y)];
   let [xx, yy, xy] = [0, 0, 0];
   for (let i = 0; i < x.length; i++) {

@@ -1,4 +1,4 @@
-import { pearson, spearman, validPairs } from './correlation.js';
+import { pearson, spearman, squarable, validPairs } from './correlation.js';
 import { mean, pairwiseSum, standardDeviation } from './summation.js';
 
 /** The cross-section of one day; NaN where a prediction or a label is missing. */
@@ -90,7 +90,7 @@ export function labelledSquaredError(days: readonly ForecastDay[]): number {
 
 function zScoredError(predictions: ArrayLike<number>, labels: ArrayLike<number>): number {
   const [p, y] = validPairs(predictions, labels);
-  const [zp, zy] = [zScores(p), zScores(y)];
+  const [zp, zy] = [zScores(squarable(p)), zScores(squarable(y))];
   return mean(zp.map((value, i) => (value - zy[i]) ** 2));
 }
 

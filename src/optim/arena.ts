@@ -103,6 +103,23 @@ export class Arena {
     return name === undefined ? array : this.view(array, name);
   }
 
+  /** The part of an array laid out like a region that belongs to one parameter. */
+  partOf(array: Float32Array, name: string): Float32Array {
+    const { start, size } = this.place(name);
+    return array.subarray(start, start + size);
+  }
+
+  /** Runs something with parameters θ + factor·shift; they then have the bits they had before. */
+  async shifted<T>(shift: Float32Array, factor: number, body: () => Promise<T>): Promise<T> {
+    const before = this.values.slice();
+    for (let i = 0; i < before.length; i++) this.values[i] = before[i] + factor * shift[i];
+    try {
+      return await body();
+    } finally {
+      this.values.set(before as never);
+    }
+  }
+
   zeroGrads(): void {
     this.grads.fill(0);
   }

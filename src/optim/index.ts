@@ -3,6 +3,7 @@ export { type AdamConfig, type AdamWConfig, adam, adamw } from './adam.js';
 export { Arena, type ArenaOptions, type Floats, type ParameterSpec } from './arena.js';
 export { type LoadArenaOptions, loadArena, type SaveArenaOptions, saveArena } from './arena-file.js';
 export { clipByNorm, clipByValue, gradNorm } from './clip.js';
+export { Gradients, type GradientsConfig } from './gradients.js';
 export {
   type Feeds,
   Inference,

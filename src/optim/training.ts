@@ -1,21 +1,14 @@
 import type { MaskKey } from '../kernels.js';
 import { Random, type RandomState } from '../random.js';
 import type { Ranks } from '../ranks.js';
-import {
-  type Executable,
-  firstNonFinite,
-  grad,
-  lower,
-  type Parameter,
-  type Program,
-  type Value,
-} from '../tensor/index.js';
+import { type Executable, firstNonFinite, lower, type Program, type Value } from '../tensor/index.js';
 import { Arena } from './arena.js';
 import { clipByNorm, clipByValue, gradNorm } from './clip.js';
 import { GradientExchange } from './gradient-exchange.js';
-import { type Feeds, type InputTypes, type Model, type Outputs, parameterFeeds, traceModel } from './inference.js';
+import { withGradients } from './gradients.js';
+import { type Feeds, type InputTypes, type Model, parameterFeeds, traceModel } from './inference.js';
 import { type Optimizer, type OptimizerConfig, type OptimizerState, optimizer } from './optimizer.js';
-import { addScratch, gradientName, Replica, type ShardTask } from './replica.js';
+import { addScratch, Replica, type ShardTask } from './replica.js';
 import { joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
 import { floatsOver, ReplicaWorker } from './workers.js';
 
@@ -119,10 +112,21 @@ export class Training {
     return { loss, gradNorm: norm, outputs: results.at(-1) ?? {} };
   }
 
-  /** The gradients of a batch at the current parameters, left in the arena; nothing is updated. */
-  async gradients(batch: Feeds): Promise<Readonly<Record<string, Value>>> {
-    const [outputs] = await this.sumGradients([batch]);
-    return outputs;
+  /**
+   * Writes the direction of the optimiser's next step for a gradient alone, without momentum: for Adam g ∕ (√v̂ + δ)
+   * with its second moments v̂, else g. A parameter that is rarely trained has a tiny v̂, which would make it the whole of
+   * the direction: δ is the mean of √v̂.
+   */
+  direction(gradient: Float32Array, out: Float32Array): void {
+    const { optimizer } = this.config;
+    out.set(gradient);
+    if (optimizer.name !== 'adam' && optimizer.name !== 'adamw') return;
+    const squares = this.arena.slot(1); // v̂ without its bias correction, a common factor that δ has as well
+    let sum = 0;
+    for (let i = 0; i < squares.length; i++) sum += Math.sqrt(squares[i]);
+    const floor = sum / this.arena.parameterCount;
+    if (floor === 0) return;
+    for (let i = 0; i < out.length; i++) out[i] = gradient[i] / (Math.sqrt(squares[i]) + floor);
   }
 
   /** Updates made so far. */
@@ -233,14 +237,4 @@ async function runShards(
   const results = tasks.length === 0 ? [] : await replica.run(tasks);
   let next = 0;
   return plan.map((shards) => (shards.length > i ? results[next++] : undefined));
-}
-
-function withGradients(outputs: Outputs, parameters: readonly Parameter[]): Outputs {
-  const loss = outputs.loss;
-  if (loss === undefined) throw new RangeError("a model to train needs an output named 'loss'");
-  const gradients = grad(
-    loss,
-    parameters.map(({ tensor }) => tensor),
-  );
-  return { ...outputs, ...Object.fromEntries(parameters.map(({ name }, i) => [gradientName(name), gradients[i]])) };
 }

@@ -25,6 +25,8 @@ const forecastScores = z.object({
   }),
   quintiles: z.array(figure),
   backtest: z.object({
+    /** Days from a forecast to its trade; undefined in evaluations that traded a day later, whatever was forecast. */
+    delay: z.number().optional(),
     benchmark: z.string(),
     portfolio: risk,
     market: risk,

@@ -119,8 +119,44 @@ export const strategySchema = z
       every: z.int().min(1).default(10).describe('Updates between two measurements of the gradients.'),
     }),
     z.strictObject({
-      name: z.literal('bandit').describe('Exponential weights over the tasks, blind to the samples.'),
+      name: z.literal('static').describe('A fixed mix of the main task and its siblings.'),
+      main: z.number().min(0).max(1).default(0.5).describe('Probability of the main task.'),
+      rest: z
+        .enum(['uniform', 'near'])
+        .default('uniform')
+        .describe('How the rest is spread: over all siblings alike, or more to the nearer ones.'),
+      until: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(1)
+        .describe('Share of the updates after which only the main task is trained.'),
+    }),
+    z.strictObject({
+      name: z.literal('influence').describe('By what a step on each sample and task does to the validation loss.'),
+      hidden: hidden.default([32]).describe('Widths of the hidden layers.'),
+      without,
+      every: z.int().min(1).default(10).describe('M: updates between two measurements.'),
+      samples: z.int().min(1).default(64).describe('Samples of the batch that are measured.'),
+      memory: z.int().min(4).default(32).describe('Measurements that the scheduler learns from.'),
+      smoothing: decay.default(0.8).describe("Decay of the moving average of the main task's gradient."),
+      entropy: z.number().positive().default(0.25).describe('β, weight of the entropy: π tends to exp(credit ∕ β).'),
+      explore: z.number().min(0).max(1).default(0.05).describe('γ: share of the uniform distribution; 1 is mtl.'),
+      learningRate: z.number().positive().default(0.01).describe('η₂ of Adam.'),
+      steps: z.int().min(1).default(8).describe('Steps of Adam after a measurement.'),
+      shuffle: z
+        .boolean()
+        .default(false)
+        .describe('Control: show the scheduler the features of another sample of the batch.'),
+    }),
+    z.strictObject({
+      name: z.literal('bandit').describe('One distribution over the tasks, blind to the samples.'),
+      method: z
+        .enum(['weights', 'thompson'])
+        .default('weights')
+        .describe('Weights that follow the reward, or one task an episode, drawn by how likely it is the best.'),
       learningRate: z.number().positive().default(0.1).describe('Of the weights.'),
+      discount: z.number().gt(0).max(1).default(0.95).describe('thompson: what an episode counts after the next one.'),
       explore: z.number().min(0).max(1).default(0.05).describe('Share of the uniform distribution.'),
       reward: reward.reward.default('difference'),
       skipFirst: reward.skipFirst.default(true),

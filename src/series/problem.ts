@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
-import { Inference, Training } from '../optim/index.js';
+import { Gradients, Inference, Training } from '../optim/index.js';
 import { Random, type RandomState } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import type { Snapshot } from '../run/index.js';
@@ -11,18 +11,21 @@ import {
   captureTraining,
   type FeatureGroup,
   type GradientAccess,
+  type InfluenceAccess,
   joinSnapshots,
   oracleRows,
   type Problem,
   partOf,
   restoreTraining,
   type Status,
+  spacedPlaces,
   stateOnly,
   type Task,
+  trainingInfluence,
 } from '../schedule/index.js';
 import type { SeriesConfig } from './config.js';
 import { openSeries, type SeriesData, windowsAt } from './data-set.js';
-import { createNetwork } from './network.js';
+import { createNetwork, type Network } from './network.js';
 
 /** Samples, with the labels of all their tasks. */
 export interface SeriesBatch {
@@ -52,12 +55,17 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   /** What is nearer is easier, and the main task is often neither end. */
   readonly curriculum = { easiest: 'first', until: 'main' } as const;
   readonly gradients: GradientAccess<SeriesBatch>;
+  /** Only where part of the validation data is set aside for it. */
+  readonly influence: InfluenceAccess<SeriesBatch> | undefined;
+  /** Only where labels are spoilt. */
   readonly oracle?: (batch: SeriesBatch) => Float32Array;
   private sampling: Random;
+  private gradientProgram: Promise<Gradients> | undefined;
 
   private constructor(
     private readonly config: SeriesConfig,
     private readonly data: SeriesData,
+    private readonly network: Network,
     private readonly training: Training,
     private readonly inference: Inference,
     random: Random,
@@ -83,14 +91,19 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       ofTask: (batch, task, out) => this.gradient(batch, task, out),
       ofValidation: (out) => this.gradient(this.rewardBatch(), this.main, out),
     };
+    this.influence = data.parts.reward.length > 0 ? this.influenceOn(data.parts.reward) : undefined;
   }
 
   static async create(config: SeriesConfig, context: SeriesContext): Promise<SeriesProblem> {
     const { random, threads, workers, ranks, note } = context;
     const data = openSeries(config);
     if (data.filled > 0) note?.(`data: ${data.filled} missing cells, each filled with the value before`);
-    const { model, window } = config;
-    const network = createNetwork({ ...model, window, columns: data.names.length, tasks: data.horizons.length });
+    const network = createNetwork({
+      ...config.model,
+      window: config.window,
+      columns: data.names.length,
+      tasks: data.horizons.length,
+    });
     const training = await Training.create({
       model: network.training,
       inputs: network.trainingInputs,
@@ -100,14 +113,17 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       threads,
       ranks,
     });
-    // The steps of a recurrence are too small to be divided over threads.
-    const inference = await Inference.create({
-      model: network.forward,
-      inputs: network.inputs,
-      arena: training.arena,
-      ranks,
-    });
-    return new SeriesProblem(config, data, training, inference, random);
+    const { forward: model, inputs } = network;
+    let inference: Inference;
+    try {
+      // The steps of a recurrence are too small to be divided over threads.
+      inference = await Inference.create({ model, inputs, arena: training.arena, ranks });
+    } catch (error) {
+      // The threads of the workers would keep the process alive.
+      await training.close();
+      throw error;
+    }
+    return new SeriesProblem(config, data, network, training, inference, random);
   }
 
   nextBatch(): SeriesBatch {
@@ -226,6 +242,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   }
 
   async close(): Promise<void> {
+    await (await this.gradientProgram)?.close();
     await this.training.close();
     await this.inference.close();
   }
@@ -271,8 +288,28 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     const K = this.tasks.length;
     const size = batch.ends.length;
     const matrix = Float32Array.from({ length: size * K }, (_, at) => (at % K === task ? 1 / size : 0));
-    await this.training.gradients(this.feeds(batch, matrix));
-    out.set(this.training.arena.grads);
+    const { network, training } = this;
+    this.gradientProgram ??= Gradients.create({
+      model: network.training,
+      inputs: network.trainingInputs,
+      arena: training.arena,
+    });
+    await (await this.gradientProgram).write(this.feeds(batch, matrix), out);
+  }
+
+  private influenceOn(reward: Int32Array): InfluenceAccess<SeriesBatch> {
+    const pieces = scatteredPieces(reward);
+    return trainingInfluence<SeriesBatch>({
+      training: this.training,
+      shared: (name) => !name.startsWith('output.'),
+      pieces: pieces.length,
+      gradient: (piece, out) => this.gradient(this.batchOf(pieces[piece]), this.main, out),
+      sample: ({ ends }, samples) => spacedPlaces(ends.length, samples),
+      losses: async ({ ends }, places) => {
+        const some = this.batchOf(places.map((place) => ends[place]));
+        return (await this.forecasts(some)).map((forecast, at) => (forecast - some.labels[at]) ** 2);
+      },
+    });
   }
 
   /** A piece of the reward data, where there are none of the validation data; another one after each update. */
@@ -301,6 +338,12 @@ interface SamplingState {
 
 /** Samples whose states stay in the cache; more at a time are slower. */
 const PIECE = 500;
+
+/** Samples of the whole stretch in every piece: neighbours have nearly the same window. */
+function scatteredPieces(samples: Int32Array): Int32Array[] {
+  const count = Math.ceil(samples.length / PIECE);
+  return Array.from({ length: count }, (_, piece) => samples.filter((_unused, i) => i % count === piece));
+}
 
 function* piecesOf(samples: Int32Array): Generator<Int32Array> {
   for (let from = 0; from < samples.length; from += PIECE) yield samples.slice(from, from + PIECE);

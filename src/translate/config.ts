@@ -70,6 +70,14 @@ export const translationSchema = z.strictObject({
         'Performance is minus this loss, in nats per token; smoothed: with label smoothing, as fairseq has it.',
       ),
     tokens: z.int().min(1).default(8192).describe('Most target tokens in a batch; without influence on the result.'),
+    reward: z
+      .number()
+      .min(0)
+      .max(0.9)
+      .default(0)
+      .describe(
+        'Share of the pairs that is kept for schedulers to learn from (influence, aligned) and not validated on.',
+      ),
   }).describe('How the main task is validated.'),
   warmStart: z
     .string()

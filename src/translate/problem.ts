@@ -1,26 +1,32 @@
 import { InputError } from '../errors.js';
-import type { Feeds, StepResult, Training } from '../optim/index.js';
+import { type Feeds, Gradients, type StepResult, type Training } from '../optim/index.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
   captureTraining,
   type GradientAccess,
+  type InfluenceAccess,
   joinSnapshots,
   type Problem,
   partOf,
   restoreTraining,
   type Status,
+  spacedPlaces,
   stateOnly,
   type Task,
   taskIndex,
+  trainingInfluence,
 } from '../schedule/index.js';
-import { batchFeeds, type TranslationBatch, targetTokens, translationBatch } from './batch.js';
+import { batchFeeds, pairsOf, type TranslationBatch, targetTokens, translationBatch } from './batch.js';
 import type { TranslationConfig } from './config.js';
+import { collate } from './corpus/batches.js';
+import type { PairedSequences } from './corpus/corpus.js';
 import { FEATURES, writeRows } from './features.js';
 import { createTraining, learningRateOf, type ProblemOptions } from './learning.js';
 import { inOrder, LossEvaluation } from './loss-evaluation.js';
 import { MainLosses } from './main-loss.js';
-import { lossModel } from './model/loss.js';
+import { evaluationMode } from './model/config.js';
+import { lossInputs, lossModel } from './model/loss.js';
 import { saveTranslation, warmStart } from './trained.js';
 import { TrainingData } from './training-data.js';
 
@@ -30,6 +36,9 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   /** Appendix A.2 of the paper: from the longest wait to the main one. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: GradientAccess<TranslationBatch>;
+  /** Only where part of the validation data is set aside for it. */
+  readonly influence: InfluenceAccess<TranslationBatch> | undefined;
+  private gradientProgram: Promise<Gradients> | undefined;
   private readonly learningRate: (update: number) => number;
   private readonly losses: MainLosses;
   /** Which batch of the validation data the next validation gradient is taken from. */
@@ -46,10 +55,11 @@ export class TranslationProblem implements Problem<TranslationBatch> {
       size: training.arena.length,
       ofTask: (batch, task, out) => this.gradient(batch, task, out),
       ofValidation: (out) => {
-        const all = [...this.validationBatches()];
+        const all = [...this.batchesOf(data.reward ?? data.valid)];
         return this.gradient(all[this.turn++ % all.length], this.main, out);
       },
     };
+    this.influence = data.reward && this.influenceOn(data.reward);
   }
 
   static async create(config: TranslationConfig, options: ProblemOptions): Promise<TranslationProblem> {
@@ -71,7 +81,14 @@ export class TranslationProblem implements Problem<TranslationBatch> {
       if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages);
       const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, ranks });
       opened.push(evaluation);
-      return new TranslationProblem(config, { tasks, main, data, training, evaluation, opened });
+      const openGradients = () =>
+        Gradients.create({
+          model: lossModel(evaluationMode(model), loss),
+          inputs: lossInputs,
+          arena: training.arena,
+          threads,
+        });
+      return new TranslationProblem(config, { tasks, main, data, training, evaluation, openGradients, opened });
     } catch (error) {
       for (const resource of opened.reverse()) await resource.close();
       throw error;
@@ -160,10 +177,8 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     return this.losses.exact(batch);
   }
 
-  *validationBatches(): Generator<TranslationBatch> {
-    for (const batch of inOrder(this.parts.data.valid, this.config.batch.tokens)) {
-      yield translationBatch([batch], 'valid');
-    }
+  validationBatches(): Generator<TranslationBatch> {
+    return this.batchesOf(this.parts.data.valid);
   }
 
   /** Mean main-task losses per token: of the validation data, and of the test data if the corpus has any. */
@@ -206,7 +221,12 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   }
 
   async close(): Promise<void> {
+    await (await this.gradientProgram)?.close();
     for (const resource of [...this.parts.opened].reverse()) await resource.close();
+  }
+
+  private *batchesOf(pairs: PairedSequences): Generator<TranslationBatch> {
+    for (const batch of inOrder(pairs, this.config.batch.tokens)) yield translationBatch([batch], 'valid');
   }
 
   private get mainWait(): number {
@@ -222,11 +242,36 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     const weights = new Float32Array(batch.size).fill(1);
     weights.fill(1 / targetTokens(batch, weights));
     out.fill(0);
+    const part = new Float32Array(out.length);
+    this.gradientProgram ??= this.parts.openGradients();
     for (const feeds of batchFeeds(batch, () => this.tasks[task].number, weights)) {
-      await this.parts.training.gradients(feeds);
-      const { grads } = this.parts.training.arena;
-      for (let i = 0; i < out.length; i++) out[i] += grads[i];
+      await (await this.gradientProgram).write(feeds, part);
+      for (let i = 0; i < out.length; i++) out[i] += part[i];
     }
+  }
+
+  private influenceOn(reward: PairedSequences): InfluenceAccess<TranslationBatch> {
+    const { training, evaluation } = this.parts;
+    const K = this.tasks.length;
+    const pieces = scatteredPieces(reward, this.config.batch.tokens);
+    return trainingInfluence<TranslationBatch>({
+      training,
+      pieces: pieces.length,
+      gradient: (piece, out) =>
+        this.gradient(translationBatch([{ ...collate(reward, pieces[piece]), epoch: 0 }], 'valid'), this.main, out),
+      sample: ({ size }, samples) => spacedPlaces(size, samples),
+      losses: async (batch, places) => {
+        const pairs = pairsOf(batch, places);
+        const losses = new Float32Array(places.length * K);
+        for (const [task, { number }] of this.tasks.entries()) {
+          const { plain } = await evaluation.sentences(pairs, number);
+          plain.forEach((sum, i) => {
+            losses[i * K + task] = sum / pairs.targetLengths[i];
+          });
+        }
+        return losses;
+      },
+    });
   }
 }
 
@@ -237,6 +282,8 @@ interface Parts {
   readonly data: TrainingData;
   readonly training: Training;
   readonly evaluation: LossEvaluation;
+  /** Gradients of the training loss in evaluation mode. */
+  readonly openGradients: () => Promise<Gradients>;
   /** What has to be closed, the last first. */
   readonly opened: readonly { close(): void | Promise<void> }[];
 }
@@ -245,6 +292,15 @@ interface DataState {
   /** Place in the training data. */
   readonly batches: Snapshot['state'];
   readonly turn: number;
+}
+
+/** Places of the pairs in pieces of about so many target tokens, each with short and long sentences. */
+function scatteredPieces({ count, target }: PairedSequences, tokens: number): Int32Array[] {
+  const total = target.lengths.reduce((sum, length) => sum + length, 0);
+  const pieces = Math.min(count, Math.max(1, Math.round(total / tokens)));
+  return Array.from({ length: pieces }, (_, piece) =>
+    Int32Array.from({ length: Math.ceil((count - piece) / pieces) }, (_, i) => piece + i * pieces),
+  );
 }
 
 /** A wait for so many words is one for the whole sentence. */

@@ -5,13 +5,13 @@ import { stateOnly } from '../schedule/index.js';
 import { type TranslationBatch, translationBatch } from './batch.js';
 import type { TranslationConfig } from './config.js';
 import { Batches, type BatchOptions, type BatchState } from './corpus/batches.js';
-import type { Corpus, CorpusSummary, PairedSequences } from './corpus/corpus.js';
+import { type Corpus, type CorpusSummary, type PairedSequences, somePairs } from './corpus/corpus.js';
 import { type OpenData, openData } from './data.js';
 import { type TranslationModel, translationModel } from './model/config.js';
 
 /** What of a configuration says which sentences are trained on. */
 export interface TrainingDataConfig extends Pick<TranslationConfig, 'data' | 'model' | 'batch'> {
-  readonly validation: { readonly split: string };
+  readonly validation: { readonly split: string; readonly reward?: number };
 }
 
 /** The sentence pairs of a training: an endless row of batches, whose place can be saved, and the validation split. */
@@ -22,11 +22,15 @@ export class TrainingData {
     /** The model of the configuration, with the sizes of the vocabularies. */
     readonly model: TranslationModel,
     readonly train: PairedSequences,
+    /** What is validated on. */
     readonly valid: PairedSequences,
+    /** The rest of the validation split: for schedulers to learn from. */
+    readonly reward: PairedSequences | undefined,
     private readonly data: OpenData,
     private readonly options: BatchOptions,
     /** Batches that make one update. */
     private readonly accumulate: number,
+    private readonly opened: readonly { close(): void }[],
   ) {
     this.batches = new Batches(train, options);
   }
@@ -47,7 +51,8 @@ export class TrainingData {
       requireFits(corpus.summary, ['train', validation.split, 'test'], model.maxPositions);
       const seed = random.fork('batches').uint32();
       const options = { maxTokens: batch.tokens, maxSentences: batch.sentences ?? undefined, seed };
-      return new TrainingData(model, train, valid, data, options, batch.accumulate);
+      const [selecting, reward] = divide(valid, validation.reward ?? 0);
+      return new TrainingData(model, train, selecting, reward, data, options, batch.accumulate, opened);
     } catch (error) {
       for (const resource of opened.reverse()) resource.close();
       throw error;
@@ -77,10 +82,22 @@ export class TrainingData {
   }
 
   close(): void {
-    this.valid.close();
-    this.train.close();
-    this.data.close();
+    for (const resource of [...this.opened].reverse()) resource.close();
   }
+}
+
+/** The pairs that validate and, of a share above 0, those for schedulers, evenly spread over the split. */
+function divide(pairs: PairedSequences, share: number): [PairedSequences, PairedSequences | undefined] {
+  if (share === 0) return [pairs, undefined];
+  const all = Int32Array.from({ length: pairs.count }, (_, i) => i);
+  const forReward = (i: number) => Math.floor((i + 1) * share) > Math.floor(i * share);
+  const [reward, rest] = [all.filter(forReward), all.filter((i) => !forReward(i))];
+  if (reward.length === 0 || rest.length === 0) {
+    throw new InputError(`a share of ${share} of ${pairs.count} validation pairs leaves none on one side`, {
+      key: 'problem.validation.reward',
+    });
+  }
+  return [somePairs(pairs, rest), somePairs(pairs, reward)];
 }
 
 function requireFits({ splits }: CorpusSummary, names: readonly string[], maxPositions: number): void {

@@ -326,6 +326,20 @@ describe('tcts score forecast', () => {
     );
     expect(ours).toMatchObject({ IC: expect.closeTo(1, 12), days: 1, MSE: 0 });
   });
+
+  it('scores values whose squares no double holds as it does any other', async () => {
+    const rows = (scale: string) =>
+      ['date,instrument,prediction,label', ...['1', '3', '2'].map((x, i) => `d1,${i},${x}${scale},${i}`)].join('\n');
+    const plain = await scoreJson<Record<string, number>>('forecast', file('plain.csv', rows('')));
+    for (const scale of ['e-200', 'e-320', 'e120', 'e149']) {
+      const ours = await scoreJson<Record<string, number>>('forecast', file('scaled.csv', rows(scale)));
+      // 1e-320 is a subnormal number with four digits. IC is .5, as of (1, 3, 2) and (0, 1, 2).
+      const digits = scale === 'e-320' ? 3 : 12;
+      for (const name of ['IC', 'RankIC', 'zMSE']) expect(ours[name]).toBeCloseTo(plain[name], digits);
+      expect(ours.IC).toBeCloseTo(0.5, digits);
+      expect(Number.isFinite(ours.MSE)).toBe(true);
+    }
+  });
 });
 
 describe('tcts score on bad input says in one sentence, with the place, what is wrong', () => {
@@ -382,6 +396,16 @@ describe('tcts score on bad input says in one sentence, with the place, what is 
       'text in a number',
       ['forecast', csv('text.csv', 'd,A,1,2', 'd,B,up,2')],
       'text.csv:3: prediction: expected a number or an empty cell, found up',
+    ],
+    [
+      'a prediction too large to square',
+      ['forecast', csv('large.csv', 'd,A,1,2', 'd,B,-1e308,2')],
+      'large.csv:3: prediction: -1e308 is too large, expected at most 1e+150 in size',
+    ],
+    [
+      'a label too large to square',
+      ['forecast', csv('huge.csv', 'd,A,1,1e999')],
+      'huge.csv:2: label: 1e999 is too large, expected at most 1e+150 in size',
     ],
     [
       'infinity',

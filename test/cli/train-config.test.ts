@@ -30,6 +30,22 @@ test('every configuration is valid, and the reference says nothing but defaults'
   expect(loadConfig(trainConfigSchema, `${configs}reference.yaml`)).toEqual(trainConfigSchema.parse(shortest));
 });
 
+test('the configuration of the CSI300 has what the paper says of its experiment', () => {
+  // Section 4.3: a GRU of two layers of 32 over 60 days; a scheduler with one hidden layer of 32 and ReLU; the split.
+  const { problem, strategy } = loadConfig(trainConfigSchema, `${configs}csi300.yaml`);
+  expect(strategy).toMatchObject({ name: 'learned', hidden: [32], activation: 'relu' });
+  expect(problem).toMatchObject({
+    model: { name: 'gru', hidden: 32, layers: 2 },
+    features: { kind: 'ohlcv', window: 60 },
+    labels: { kind: 'daily', shift: 0 },
+    split: {
+      train: ['2008-01-01', '2013-12-31'],
+      validation: ['2014-01-01', '2015-12-31'],
+      test: ['2016-01-01', '2020-08-01'],
+    },
+  });
+});
+
 test('every strategy is one assignment away', () => {
   const config = (...set: string[]) => loadConfig(trainConfigSchema, `${configs}demo.yaml`, { set });
   expect(config().strategy).toMatchObject({ name: 'learned', preset: 'stable', hidden: [32], without: [] });

@@ -48,6 +48,9 @@ test('a forecaster is trained, evaluated and used', { timeout: 120_000 }, async 
   const text = await tcts(folder, 'evaluate', 'runs/small', '--split', 'validation');
   expect(text.stdout).toMatch(/^validation part, day 1 ahead: \d+ forecasts on \d+ days/);
   expect(text.stdout).toMatch(/excess after costs/);
+  // Day 1 without a shift begins at the close that the forecasts are made from.
+  expect(text.stdout).toMatch(/traded at the close of day t, where their label begins: .*\n.*cannot be executed/);
+  expect(backtest).toMatchObject({ delay: 0, executable: false });
 
   // Prices of days that the run has never seen, in another format.
   writeCsv(
@@ -106,6 +109,23 @@ describe('bad input is one sentence', () => {
     [['--set', 'problem.model.name=gru2'], /problem\.model\.name: .*"gru"/],
     [['--set', 'problem.model.name=gat', '--set', 'problem.sharing=embedding'], /problem\.sharing: with gat/],
     [['--set', 'problem.warmStart=nowhere'], /nowhere: not a run folder/],
+    [['--set', 'problem.data.days=1e8'], /problem\.data\.days: expected an integer from 2 to 100000, found 100000000/],
+    [
+      ['--set', 'problem.data.days=100000', '--set', 'problem.data.stocks=100000'],
+      /days: 100000 stocks on 100000 days are too many/,
+    ],
+    [['--set', 'problem.tasks=[1,1]'], /problem\.tasks: expected each horizon once/],
+    [['--set', 'problem.auxiliaryWeight=1e300'], /problem\.auxiliaryWeight: expected a number from 0 to 1000000/],
+    [
+      ['--set', 'problem.data={format: csv, path: prices.csv, maxMove: .inf}'],
+      /problem\.data\.maxMove: expected a number above 0 and below 1 or null, found Infinity/,
+    ],
+    [
+      ['--set', 'problem.features.window=100'],
+      /problem\.features\.window: a window of 100 days is longer than the history: the training part ends on 2015-04-27, and the data begins 80 days before, on 2015-01-05/,
+    ],
+    // The workers' threads must not keep the process alive.
+    [['--set', 'problem.warmStart=nowhere', '--set', 'workers=2'], /nowhere: not a run folder/],
   ])('%j', async (args, sentence) => {
     const { code, stdout, stderr } = await tcts(folderWith(), 'train', 'small.yaml', '--quiet', ...args);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -121,6 +141,35 @@ describe('bad input is one sentence', () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(sentence);
   });
+});
+
+test('dates of another market are not taken for granted', async () => {
+  const folder = folderWith(CONFIG.replace(/ {2}split:\n( {4}.*\n)+/, ''));
+  const { code, stderr } = await tcts(folder, 'train', 'small.yaml', '--quiet');
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/problem\.split: missing, expected /);
+});
+
+test('windows that begin before the data are said', { timeout: 60_000 }, async () => {
+  const folder = folderWith();
+  const set = ['--set', 'problem.features.window=20', '--strategy', 'fixed', '--model', 'linear'];
+  const { code, stderr } = await tcts(folder, 'train', 'small.yaml', ...set);
+  expect(code).toBe(0);
+  // 2015-01-20 is the twelfth weekday from 2015-01-05 on; 2015-01-30, eight days later, is the twentieth.
+  expect(stderr).toMatch(
+    /data: 8 × day of the training part with fewer than the 19 days .* \(first: 2015-01-20 has 11\)/,
+  );
+});
+
+test('a run whose moves are not clipped is resumed', { timeout: 60_000 }, async () => {
+  const folder = folderWith();
+  const market = syntheticMarket({ stocks: 60, days: 160, strength: 0.6 });
+  writeCsv(market, join(folder, 'prices.csv'), join(folder, 'members'));
+  const data = 'problem.data={format: csv, path: prices.csv, maxMove: null}';
+  const train = ['train', 'small.yaml', '--quiet', '--strategy', 'fixed', '--model', 'linear', '--set', data];
+  expect(await tcts(folder, ...train)).toMatchObject({ code: 0, stderr: '' });
+  expect(readFileSync(join(folder, 'runs/small/config.yaml'), 'utf8')).toMatch(/maxMove: null/);
+  expect(await tcts(folder, 'train', '--resume', 'runs/small', '--quiet')).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('the keys that change most often have flags of their own', { timeout: 60_000 }, async () => {

@@ -92,7 +92,7 @@ describe('a backtest', () => {
     // day 2 and is exchanged for B at that close; B rises 2 % on day 3.
     const panel = panelOfCloses({ A: [10, 10, 10.5, 10.5], B: [20, 20, 20, 20.4] }, [100, 101, 101, 102.01]);
     const samples = samplesBetween(panel, 0, 1);
-    const result = backtest(panel, samples, [2, 1, 1, 2], {
+    const result = backtest(panel, samples, [2, 1, 1, 2], 1, {
       hold: 1,
       replace: 1,
       costs: free,
@@ -108,10 +108,32 @@ describe('a backtest', () => {
     expect(result.benchmarkName).toBe('INDEX');
   });
 
+  it('trades at the close of the forecast itself, or days later, if told to', () => {
+    // A rises by 5 % on day 2 and by 1 % on day 3. The forecast of day 1 buys it at the close of day 1 and has both, with a
+    // delay of one day the second, of two days nothing: the course ends with the trade of the last forecast.
+    const panel = panelOfCloses({ A: [10, 10, 10.5, 10.605], B: [20, 20, 20, 20] });
+    const samples = samplesBetween(panel, 1, 3);
+    const returns = (delay: number) =>
+      [
+        ...backtest(panel, samples, [2, 1, 2, 1, 2, 1], delay, {
+          hold: 1,
+          replace: 1,
+          costs: free,
+          cash: 1000,
+          invested: 1,
+        }).returns,
+      ].map((r) => Number(r.toFixed(6)));
+    expect(returns(0)).toEqual([0, 0.05, 0.01]);
+    expect(returns(1)).toEqual([0, 0.01]);
+    expect(returns(2)).toEqual([0]);
+    expect(() => returns(3)).toThrow('ends before the trades, 3 trading days after the forecasts of 2020-01-02');
+    expect(() => returns(-1)).toThrow('delay: cannot trade -1 days');
+  });
+
   it('separates returns and costs', () => {
     const panel = panelOfCloses({ A: [10, 10, 10.5] });
     const samples = samplesBetween(panel, 0, 1);
-    const result = backtest(panel, samples, [1, 1], { hold: 1, replace: 1, cash: 1e6, invested: 0.5 });
+    const result = backtest(panel, samples, [1, 1], 1, { hold: 1, replace: 1, cash: 1e6, invested: 0.5 });
     // 500,000 bought for 250; then 5 % on it. Nothing more: there is no other stock to buy.
     expect(result.costs[0]).toBeCloseTo(250 / 1e6, 12);
     expect(result.returns[0]).toBeCloseTo(0, 12);
@@ -124,9 +146,9 @@ describe('a backtest', () => {
     const panel = panelOfCloses({ A: [10, Number.NaN, 12], B: [10, 11, 12], C: [10, 10, 11] });
     const samples = samplesBetween(panel, 0, 0);
     const options = { hold: 3, replace: 1, costs: free, cash: 900, invested: 1 };
-    const result = backtest(panel, samples, [3, 2, 1], options);
+    const result = backtest(panel, samples, [3, 2, 1], 1, options);
     expect(result.turnover[0]).toBeCloseTo(1 / 3, 12);
-    const higher = backtest(panel, samples, [3, 2, 1], { ...options, priceLimit: 0.2 });
+    const higher = backtest(panel, samples, [3, 2, 1], 1, { ...options, priceLimit: 0.2 });
     expect(higher.turnover[0]).toBeCloseTo(2 / 3, 12);
   });
 
@@ -136,7 +158,7 @@ describe('a backtest', () => {
     const samples = samplesBetween(panel, 0, 2);
     // Days 0 and 1: A, B, C; day 2: A, C.
     const scores = [3, 4, 0, 3, 4, 0, 3, 9];
-    const { value, turnover } = backtest(panel, samples, scores, {
+    const { value, turnover } = backtest(panel, samples, scores, 1, {
       hold: 2,
       replace: 1,
       costs: free,
@@ -152,7 +174,7 @@ describe('a backtest', () => {
     const panel = panelOfCloses({ A: [10, 10, NaN, 10, 10], B: [10, 10, 10, 10, 10] });
     panel.members.set([0, 1, 0, 1, 0, 1], 4);
     const samples = samplesBetween(panel, 0, 3);
-    const { turnover } = backtest(panel, samples, [9, 1, 9, 1, 1, 1], {
+    const { turnover } = backtest(panel, samples, [9, 1, 9, 1, 1, 1], 1, {
       hold: 1,
       replace: 1,
       costs: free,
@@ -164,13 +186,13 @@ describe('a backtest', () => {
   it('does not trade a stock whose price is only repeated, with a volume of zero', () => {
     const panel = panelOfCloses({ A: [10, 10, 10] });
     panel.values[1 * 5 + 4] = 0;
-    expect([...backtest(panel, samplesBetween(panel, 0, 1), [1], { hold: 1, replace: 1 }).turnover]).toEqual([0]);
+    expect([...backtest(panel, samplesBetween(panel, 0, 1), [1], 1, { hold: 1, replace: 1 }).turnover]).toEqual([0]);
   });
 
   it('is measured against the members of the day before where there is no index', () => {
     const panel = panelOfCloses({ A: [10, 11, 11], B: [10, 10, 20], C: [10, 10.5, NaN] });
     panel.members.set([1, 1, 1, 1, 0, 1], 0);
-    const { benchmark, benchmarkName } = backtest(panel, samplesBetween(panel, 0, 1), [1, 2, 3, 1, 2]);
+    const { benchmark, benchmarkName } = backtest(panel, samplesBetween(panel, 0, 1), [1, 2, 3, 1, 2], 1);
     expect(benchmarkName).toBe('equal-weight members');
     // Day 1: (10 % + 0 + 5 %) / 3. Day 2: A alone (B left, C is suspended).
     expect(benchmark[0]).toBeCloseTo(0.05, 6);
@@ -179,9 +201,13 @@ describe('a backtest', () => {
 
   it('refuses forecasts of the last day alone, and no forecasts', () => {
     const panel = panelOfCloses({ A: [1, 1] });
-    expect(() => backtest(panel, samplesBetween(panel, 1, 1), [1])).toThrow(/no trading day after 2020-01-02/);
-    expect(() => backtest(panel, samplesBetween(panel, 1, 0), [])).toThrow(/no sample to trade on/);
-    expect(() => backtest(panel, samplesBetween(panel, 0, 0), [1], { hold: 0 })).toThrow(/hold: cannot hold 0 stocks/);
+    expect(() => backtest(panel, samplesBetween(panel, 1, 1), [1], 1)).toThrow(
+      /ends before the trades, 1 trading days after the forecasts of 2020-01-02/,
+    );
+    expect(() => backtest(panel, samplesBetween(panel, 1, 0), [], 1)).toThrow(/no sample to trade on/);
+    expect(() => backtest(panel, samplesBetween(panel, 0, 0), [1], 1, { hold: 0 })).toThrow(
+      /hold: cannot hold 0 stocks/,
+    );
   });
 });
 

@@ -90,6 +90,17 @@ describe('a long CSV file', () => {
       `${HEADER}\n2020-01-01,A,1,1,1,1e39,1\n`,
       /:2: close of A on 2020-01-01 is infinite or too large/,
     ],
+    [
+      'a price of a few float32 steps',
+      `${HEADER}\n2020-01-01,A,1,1,1,1e-44,1\n`,
+      /:2: close of A .* is 9\.81e-45, expected 1e-15 or more/,
+    ],
+    ['a price no one pays', `${HEADER}\n2020-01-01,A,1,1,1,1e16,1\n`, /:2: close of A .* is infinite or too large/],
+    [
+      'a volume next to nothing',
+      `${HEADER}\n2020-01-01,A,1,1,1,1,1e-44\n`,
+      /:2: volume of A .* expected zero, or 1e-15 or more/,
+    ],
     ['a date that is none', `${HEADER}\n2020-13-01,A,1,1,1,1,1\n`, /:2: "2020-13-01" is not a date/],
     ['a time of the day', `${HEADER}\n2020-01-01 10:30:00,A,1,1,1,1,1\n`, /:2: "2020-01-01 10:30:00" is not a date/],
     ['no symbol', `${HEADER}\n2020-01-01,,1,1,1,1,1\n`, /:2: the symbol is empty/],
@@ -163,7 +174,7 @@ describe('a long CSV file', () => {
         const text = `${HEADER}\n${rows.join('\n')}`;
         let panel: Panel;
         try {
-          ({ panel } = await readCsv({ path: file(text), maxMove: Number.POSITIVE_INFINITY }));
+          ({ panel } = await readCsv({ path: file(text), maxMove: null }));
         } catch (error) {
           expect(error).toBeInstanceOf(InputError);
           return;

@@ -4,8 +4,9 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parseForecast } from '../../src/cli/score-forecast-table.js';
 import { createForecast } from '../../src/forecast/create.js';
-import { type Panel, writeCsv } from '../../src/forecast/data/index.js';
-import { evaluateForecast } from '../../src/forecast/evaluation.js';
+import { labelTable, type Panel, samplesBetween, writeCsv } from '../../src/forecast/data/index.js';
+import { type DataSet, openDataSet } from '../../src/forecast/data-set.js';
+import { evaluateForecast, judge } from '../../src/forecast/evaluation.js';
 import { forecastDay, writeForecast } from '../../src/forecast/forecast-day.js';
 import { syntheticMarket } from '../../src/forecast/market.js';
 import { dailyScores, forecastScores } from '../../src/metrics/index.js';
@@ -142,6 +143,99 @@ it('a run starts from the best model of another', async () => {
   );
   await expect(start({ model: { name: 'lstm', hidden: 6, layers: 1 } })).rejects.toThrow('expected the same model');
   await cold.close?.();
+});
+
+describe('a fall by half', () => {
+  // On 2015-03-02 (training) the first stock, on 2015-07-01 (test) the second one falls to .511 of what it was.
+  const falls = (): string => {
+    const market = syntheticMarket({ stocks: 20, days: 160, strength: 0.6, seed: 1, suspended: 0 });
+    const values = market.values.slice();
+    ['2015-03-02', '2015-07-01'].forEach((date, stock) => {
+      for (let day = market.calendar.indexOf(date); day < 160; day++) {
+        for (let f = 0; f < 4; f++) values[(day * 20 + stock) * 5 + f] *= 0.511;
+      }
+    });
+    return csvUntil({ ...market, values }, market.calendar.at(-1)!, 'falls.csv');
+  };
+  const model = { name: 'linear' };
+  const labels = { transform: 'raw' };
+  const labelOf = (data: DataSet, part: 'train' | 'test', panel: Panel, stock: number, date: string) => {
+    const { samples } = data[part];
+    const at = samples.day.findIndex((day, i) => panel.calendar[day] === date && samples.stock[i] === stock);
+    return labelTable(panel, samples, { kind: 'daily', horizons: [1], transform: 'raw' })[at];
+  };
+
+  it('is seen clipped by a model that is asked to, and counts in full in scores and backtest', async () => {
+    const data = { format: 'csv', path: falls(), maxMove: 0.3 };
+    const set = await openDataSet(smallConfig({ data, model, labels }));
+    // The day's own return multiplies it: at most some per cent.
+    const [trained, happened] = [set.cleaned, set.panel].map((panel) => labelOf(set, 'train', panel, 0, '2015-02-27'));
+    expect(trained).toBeCloseTo(-0.3, 5);
+    expect(Math.abs(happened + 0.489)).toBeLessThan(0.05);
+    expect(Math.min(...set.train.labels)).toBeCloseTo(-0.3, 5);
+
+    const { folder, test } = await makeRun('clipped', { data, model, labels });
+    const { backtest, notes } = await evaluateForecast(folder, {
+      backtest: { hold: 20, replace: 20, costs: { buy: 0, sell: 0, least: 0 }, invested: 1, priceLimit: 9 },
+    });
+    expect(notes).toEqual([]);
+    const predictions = readFileSync(join(folder, 'evaluation/test/predictions.csv'), 'utf8').split('\n');
+    const [row] = predictions.filter((line) => line.startsWith('2015-06-30,S01,'));
+    const label = Number(row.split(',')[3]);
+    expect(Math.abs(label + 0.489)).toBeLessThan(0.05);
+    // One of 20 stocks that are all held falls by half: the worst day loses 2.4 %, clipped it would lose 1.5 %.
+    const course = readFileSync(join(folder, 'evaluation/test/backtest.csv'), 'utf8').trim().split('\n').slice(1);
+    const fall = course.map((line) => line.split(',')).find(([date]) => date === '2015-07-01')!;
+    const others = predictions.filter((line) => line.startsWith('2015-06-30,') && line !== row);
+    const rest = others.reduce((sum, line) => sum + Number(line.split(',')[3]), 0);
+    // Weights have drifted a little from a twentieth each since the purchase.
+    expect(Number(fall[2])).toBeCloseTo((label + rest) / 20, 2);
+    expect(Number(fall[2]) - rest / 20).toBeLessThan(-0.02);
+    expect(backtest.executable).toBe(false);
+    expect(test.MSE).toBeGreaterThan(0);
+  });
+
+  it('is believed where nobody asked', async () => {
+    const set = await openDataSet(smallConfig({ data: { format: 'csv', path: falls() }, model, labels }));
+    expect(set.cleaned).toBe(set.panel);
+    expect(Math.min(...set.train.labels)).toBeLessThan(-0.44);
+  });
+});
+
+it('forecasts that are not finite are refused, not left out', () => {
+  const config = smallConfig();
+  const panel = syntheticMarket({ stocks: 20, days: 160 });
+  const samples = samplesBetween(panel, 20, 30);
+  const forecasts = new Float32Array(samples.length).fill(1);
+  forecasts[3] = Number.NaN;
+  forecasts[4] = Number.POSITIVE_INFINITY;
+  expect(() => judge(config, panel, samples, forecasts)).toThrow(
+    `2 of ${samples.length} forecasts are not finite: the training of the model diverged`,
+  );
+});
+
+it('an evaluation on data that begin with the part says that windows are not whole', async () => {
+  const { folder } = await makeRun('short', { model: { name: 'linear' } });
+  const market = syntheticMarket({ stocks: 20, days: 160, strength: 0.6, seed: 1 });
+  const from = market.calendar.indexOf('2015-04-27');
+  const part = (days: number): Panel => ({
+    ...market,
+    calendar: market.calendar.slice(days),
+    values: market.values.slice(days * 20 * 5),
+    members: market.members.slice(days * 20),
+  });
+  const data = join(home, 'late.csv');
+  // Test alone needs history; the other parts must be there for the split to be valid, one day of training at least.
+  writeCsv(part(from), data, `${data}.members`);
+  const { notes } = await evaluateForecast(folder, { split: 'validation', data, out: null });
+  // 2015-05-01 is the fifth weekday from 2015-04-27 on, and a window of 6 days needs five before it.
+  expect(notes).toEqual([
+    {
+      kind: 'day of the validation part with fewer than the 5 days before it that a window needs: zeros there',
+      count: 1,
+      first: '2015-05-01 has 4',
+    },
+  ]);
 });
 
 it('a folder that is no run of a forecast is refused', async () => {

@@ -74,7 +74,7 @@ describe('the synthetic market', () => {
   it('is clean already but for suspensions and late listings', () => {
     const copy = { ...market, values: market.values.slice(), members: market.members.slice() };
     const notes = new Notes();
-    expect(clean(copy, 0.3, notes).calendar).toEqual(market.calendar);
+    expect(clean(copy, 0.3, notes).panel.calendar).toEqual(market.calendar);
     expect(notes.list()).toEqual([]);
     const missing = market.values.filter(Number.isNaN).length / market.values.length;
     // 2 % of suspensions, and 10 % of the stocks absent for a quarter of the time on average: 4.5 %.

@@ -29,7 +29,7 @@ describe('splits', () => {
     (part) => {
       const spec = { kind: 'ohlcv', window: 8 } as const;
       const everything = (market: Panel): unknown => {
-        const cleaned = clean(
+        const { cleaned } = clean(
           { ...market, values: market.values.slice(), members: market.members.slice() },
           0.3,
           new Notes(),

@@ -73,6 +73,8 @@ export function makeForecast(folder: string, made: MadeForecast): string {
     scores,
     quintiles: [0.002, 0.001, 0, -0.001, -0.002],
     backtest: {
+      delay: (made.main ?? 1) - 1,
+      executable: made.main !== undefined && made.main > 1,
       benchmark: 'SH000300',
       portfolio: risk,
       market: risk,

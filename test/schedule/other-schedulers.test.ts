@@ -20,10 +20,65 @@ test('the bandit weighs tasks by their share of the reward', async () => {
   const choice = await bandit.choose(null, STATUS);
   const n = choice.kind === 'sampled' ? choice.tasks.filter((task) => task === 0).length : 0;
   await bandit.endEpisode(3, STATUS);
-  // p = ½ each at first: w₁ − w₂ = η A (n₁ − n₂)/(N/2), and p₁ = 0.8/(1 + exp(w₂ − w₁)) + 0.1.
-  const difference = (0.4 * 3 * (n - (50 - n))) / 25;
+  // p = ½ each at first: w₁ − w₂ = η A (n₁ − n₂)/√N, and p₁ = 0.8/(1 + exp(w₂ − w₁)) + 0.1.
+  const difference = (0.4 * 3 * (n - (50 - n))) / Math.sqrt(50);
   const policy = await bandit.policy(null, STATUS);
   expect(policy[0]).toBeCloseTo(0.8 / (1 + Math.exp(-difference)) + 0.1, 6);
+});
+
+/**
+ * The policy's share of the first task after episodes of 100 updates with 400 samples each. An episode is rewarded by how
+ * often that task came up beyond what the policy before it says: by ±√(p(1 − p)/40,000) ≈ .002
+ * as long as all samples are drawn from one distribution.
+ */
+async function shareOfFirst(given: Record<string, unknown>, episodes: number): Promise<number> {
+  const problem = {
+    ...nothing,
+    tasks: [1, 2, 3, 4].map((number) => ({ name: `T${number}`, number })),
+    main: 1,
+    sizeOf: () => 400,
+  } as unknown as Problem;
+  const bandit = await createStrategy(strategyConfig({ name: 'bandit', ...given }), problem, new Random(7));
+  let performance = 0;
+  for (let episode = 0; episode < episodes; episode++) {
+    const expected = (await bandit.policy(null, STATUS))[0];
+    await bandit.beginEpisode?.(STATUS);
+    let first = 0;
+    for (let update = 0; update < 100; update++) {
+      const choice = await bandit.choose(null, STATUS);
+      if (choice.kind === 'sampled') for (const task of choice.tasks) if (task === 0) first++;
+    }
+    const next = performance + first / 40_000 - expected;
+    await bandit.endEpisode(next, { ...STATUS, performance });
+    performance = next;
+  }
+  return (await bandit.policy(null, STATUS))[0];
+}
+
+test('the bandit learns from episodes of 40,000 samples', { timeout: 60_000 }, async () => {
+  expect(await shareOfFirst({}, 150)).toBeGreaterThan(0.8);
+  expect(await shareOfFirst({ method: 'thompson' }, 40)).toBeGreaterThan(0.9);
+});
+
+test('a static mix is what the configuration says, and in the end the main task alone', async () => {
+  const problem = {
+    ...nothing,
+    tasks: [1, 2, 3, 4].map((number) => ({ name: `T${number}`, number })),
+    main: 1,
+    sizeOf: () => 1,
+  } as unknown as Problem;
+  const mix = async (given: Record<string, unknown>, update: number) => {
+    const made = await createStrategy(strategyConfig({ name: 'static', ...given }), problem, new Random(1));
+    return Array.from(await made.policy(null, { ...STATUS, update }));
+  };
+  const expectMix = (found: number[], expected: number[]) => {
+    for (const [task, p] of expected.entries()) expect(found[task]).toBeCloseTo(p, 6);
+  };
+  expectMix(await mix({ main: 0.4 }, 1), [0.2, 0.4, 0.2, 0.2]);
+  // Distances 1, 1 and 2: the rest of ½ goes as 2 : 2 : 1.
+  expectMix(await mix({ rest: 'near' }, 10), [0.2, 0.5, 0.2, 0.1]);
+  expectMix(await mix({ until: 0.5 }, 5), [1 / 6, 0.5, 1 / 6, 1 / 6]);
+  expectMix(await mix({ until: 0.5 }, 6), [0, 1, 0, 0]);
 });
 
 test('aligned ascends the expected cosine of the gradients', async () => {

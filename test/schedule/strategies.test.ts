@@ -21,6 +21,10 @@ const CONFIGS = {
   soft: { name: 'soft', hidden: [8], learningRate: 0.01 },
   aligned: { name: 'aligned', every: 3 },
   bandit: { name: 'bandit' },
+  'bandit, Thompson sampling': { name: 'bandit', method: 'thompson' },
+  static: { name: 'static', rest: 'near', until: 0.5 },
+  influence: { name: 'influence', every: 3, hidden: [8] },
+  'influence with features shuffled': { name: 'influence', every: 2, shuffle: true, memory: 4 },
 };
 
 /** Strategies without a random number: another seed changes the data alone. */
@@ -134,6 +138,7 @@ test.each([
   ['soft', 'trainBlend'],
   ['aligned', 'gradients'],
   ['oracle', 'oracle'],
+  ['influence', 'influence'],
 ])('%s refuses a problem that lacks %s, before it begins', async (name, ability) => {
   const random = new Random(1);
   const problem = Object.assign(knownAnswer(random), { [ability]: undefined }) as Problem;

@@ -145,6 +145,35 @@ it('reward data are neither trained nor validated on', async () => {
   await problem.close();
 });
 
+describe('influence', () => {
+  it('is there where reward data are, and says what a step on each task does to the main loss there', async () => {
+    const [plain, problem] = [await smallProblem(), await smallProblem({ validation: { reward: 0.5 } })];
+    expect(plain.influence).toBeUndefined();
+    const influence = problem.influence!;
+    const batch = problem.nextBatch();
+    const before = copySnapshot(problem.capture());
+    const [gradient, shift] = [0, 0].map(() => new Float32Array(influence.size));
+    await influence.gradient(0, gradient);
+    influence.shift(gradient, shift);
+    const { samples, values } = await influence.slopes(batch, 8, shift);
+    expect(samples).toHaveLength(8);
+    expect(values).toHaveLength(8 * K);
+    // ℓ(θ + u) − ℓ(θ − u) ≈ 2 u·∇ℓ for the mean over the whole batch.
+    const whole = await influence.slopes(batch, 32, shift);
+    for (let task = 0; task < K; task++) {
+      const ofTask = new Float32Array(influence.size);
+      await problem.gradients.ofTask(batch, task, ofTask);
+      const expected = 2 * ofTask.reduce((sum, g, i) => sum + g * shift[i], 0);
+      const found = whole.values.filter((_, at) => at % K === task).reduce((sum, slope) => sum + slope / 32, 0);
+      expect(found / expected).toBeCloseTo(1, 1);
+    }
+    expect(problem.capture()).toEqual(before);
+    expect(gradient.some((g) => g !== 0)).toBe(true);
+    await plain.close();
+    await problem.close();
+  });
+});
+
 it('a state of another series is refused', async () => {
   const [one, other] = [
     await smallProblem(),
@@ -156,7 +185,7 @@ it('a state of another series is refused', async () => {
 });
 
 it.each(strategySchema.options.map(({ shape }) => shape.name.value))('%s trains it', async (name) => {
-  const problem = await smallProblem({ corruption: { noise: 2 } });
+  const problem = await smallProblem({ corruption: { noise: 2 }, validation: { reward: 0.5 } });
   const strategy = await createStrategy(strategySchema.parse({ name }), problem, new Random(2));
   const subject = trainee(problem, strategy);
   const session = transientSession(subject, { mode: 'max' });

@@ -45,8 +45,8 @@ export interface Backtest {
 
 /**
  * Trades on the forecasts as qlib's TopkDropoutStrategy and simulator do: the scores of day t decide the orders of day
- * t + 1, dealt at its close; sales first, then the free cash times `invested` is split evenly over the purchases. A stock
- * that is suspended or at its price limit is not traded, whichever way; an order that fails is not repeated.
+ * t + `delay`, dealt at its close; sales first, then the free cash times `invested` is split evenly over the purchases. A
+ * stock that is suspended or at its price limit is not traded, whichever way; an order that fails is not repeated.
  *
  * A held stock that is suspended keeps its last score (qlib forecasts suspended members too; without a score they would
  * fill the last ranks and block all sales); one that trades but has no score, having left the market, is sold first.
@@ -55,22 +55,30 @@ export interface Backtest {
  * suspended or delisted stock is held at its last close.
  *
  * @param scores forecast of each sample; NaN for none
+ * @param delay days from a forecast to its trade: `labelStart` of what was forecast, or the trade misses the return that
+ *   the forecast is about. qlib's is 1. With 0 the trade is at the very close that the forecast is made from: an upper
+ *   bound that nobody can trade.
  */
 export function backtest(
   panel: Panel,
   samples: Samples,
   scores: ArrayLike<number>,
+  delay: number,
   options: BacktestOptions = {},
 ): Backtest {
   const { hold = 50, replace = 5, priceLimit = 0.095, cash = 1e8, invested = 0.95, daysPerYear } = options;
   if (!Number.isInteger(hold) || hold < 1) throw new InputError(`cannot hold ${hold} stocks`, { key: 'hold' });
   if (!Number.isInteger(replace) || replace < 0)
     throw new InputError(`cannot replace ${replace} stocks`, { key: 'replace' });
+  if (!Number.isInteger(delay) || delay < 0)
+    throw new InputError(`cannot trade ${delay} days after the forecast`, { key: 'delay' });
   if (samples.length === 0) throw new InputError('there is no sample to trade on');
-  const first = samples.day[0]! + 1;
-  const last = Math.min(samples.day[samples.length - 1]! + 1, panel.calendar.length - 1);
-  if (first > last)
-    throw new InputError(`there is no trading day after ${panel.calendar[first - 1]}, the day of the forecasts`);
+  const first = samples.day[0]! + delay;
+  const last = Math.min(samples.day[samples.length - 1]! + delay, panel.calendar.length - 1);
+  if (first > last) {
+    const forecast = panel.calendar[samples.day[0]!];
+    throw new InputError(`the data ends before the trades, ${delay} trading days after the forecasts of ${forecast}`);
+  }
 
   const account = new Account(cash, options.costs ?? { buy: 0.0005, sell: 0.0015, least: 5 });
   const market = new Market(panel, first - 1);
@@ -86,7 +94,7 @@ export function backtest(
     market.advance();
     const { traded, paid } = account;
     const held = account.held();
-    const dayScores = signal.on(first + i - 1, held);
+    const dayScores = signal.on(first + i - delay, held);
     if (dayScores !== undefined) trade(account, market, topkDrop(held, dayScores, hold, replace), invested, priceLimit);
     value[i] = account.value(market.prices);
     costs[i] = (account.paid - paid) / before;

@@ -24,6 +24,11 @@ export interface LabelSpec {
   readonly transform: 'raw' | 'rank';
 }
 
+/** Days from the sample's day to the close at which the label of horizon k begins: where a trade on it must be made. */
+export function labelStart({ kind, shift = 0 }: Pick<LabelSpec, 'kind' | 'shift'>, horizon: number): number {
+  return kind === 'daily' ? shift + horizon - 1 : shift;
+}
+
 /** How many days ahead the furthest label looks. */
 export function labelReach(spec: Pick<LabelSpec, 'horizons' | 'shift'>): number {
   const shift = spec.shift ?? 0;
@@ -77,18 +82,18 @@ export function labelledSamples(
 }
 
 function returns(panel: Panel, samples: Samples, spec: LabelSpec): Float32Array {
-  const { horizons, kind, shift = 0 } = spec;
+  const { horizons, shift = 0 } = spec;
   const stocks = panel.symbols.length;
   const width = panel.fields.length;
   const close = fieldOffset(panel, 'close');
   const table = new Float32Array(samples.length * horizons.length).fill(Number.NaN);
   for (let i = 0; i < samples.length; i++) {
-    const t = samples.day[i]! + shift;
+    const t = samples.day[i]!;
     const stock = samples.stock[i]!;
     for (let k = 0; k < horizons.length; k++) {
-      const day = t + horizons[k]!;
+      const day = t + shift + horizons[k]!;
       if (day >= panel.calendar.length) continue;
-      const base = kind === 'daily' ? day - 1 : t;
+      const base = t + labelStart(spec, horizons[k]!);
       const now = panel.values[(day * stocks + stock) * width + close]!;
       table[i * horizons.length + k] = now / panel.values[(base * stocks + stock) * width + close]! - 1;
     }

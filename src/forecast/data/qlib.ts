@@ -2,7 +2,7 @@ import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, stat
 import { join } from 'node:path';
 import { InputError } from '../../errors.js';
 import { fileError, readText } from '../../files.js';
-import { clean, MAX_MOVE } from './clean.js';
+import { clean } from './clean.js';
 import { firstDayFrom, formatDay, lastDayUntil, parseDay } from './dates.js';
 import { membersOf, readMembership } from './membership.js';
 import { Notes } from './notes.js';
@@ -86,7 +86,7 @@ export function readQlib(source: DataSource): Reading {
       ? undefined
       : readIndex(source.index, path(source.index, 'close'), reader, first, calendar);
   const draft = { calendar, symbols, fields, values, members, ...(index === undefined ? {} : { index }) };
-  return { panel: clean(draft, source.maxMove ?? MAX_MOVE, notes), notes };
+  return { ...clean(draft, source.maxMove ?? null, notes, folder), notes };
 }
 
 /** `YYYY-MM-DD` a line, strictly ascending; a line number is a calendar index, so no line may be blank but the last. */

@@ -1,5 +1,5 @@
 import { InputError } from '../../errors.js';
-import { clean, MAX_MOVE } from './clean.js';
+import { clean } from './clean.js';
 import { formatDay, parseDay } from './dates.js';
 import { membersOf, readMembership } from './membership.js';
 import type { Notes } from './notes.js';
@@ -11,7 +11,7 @@ export interface Columns {
   readonly date: number;
   readonly symbol: number;
   readonly fields: readonly Field[];
-  /** Position of each of `fields`. */
+  /** Position of each of `fields`, and behind them that of the adjusted close if one is named. */
   readonly at: readonly number[];
 }
 
@@ -43,7 +43,9 @@ export function findColumns(
     date: find('date', true),
     symbol: find('symbol', needsSymbol),
     fields,
-    at: fields.map((field) => find(field, true)),
+    at: [...fields, ...(source.columns?.adjusted === undefined ? [] : ['adjusted' as const])].map((name) =>
+      find(name, true),
+    ),
   };
 }
 
@@ -79,7 +81,10 @@ export class RowTable {
     this.#values = new Float32Array(1024 * fields.length);
   }
 
-  /** @param value the value of field `f` of this row; NaN where the source has none */
+  /**
+   * @param value the value of field `f` of this row, NaN where the source has none; where an adjusted close is named, the
+   *   field behind the last
+   */
   add(date: string, symbol: string, value: (f: number) => number, file: string, line: number | undefined): void {
     const day = this.#day(date, file, line);
     if (symbol === '') throw new InputError('the symbol is empty', { file, line });
@@ -101,17 +106,34 @@ export class RowTable {
 
     const cell = this.#cell;
     for (let f = 0; f < cell.length; f++) cell[f] = value(f);
-    acceptRow(cell, this.#fields, this.#rule, this.#notes, () => ({
-      file,
-      line,
-      what: `${symbol} on ${formatDay(day)}`,
-    }));
+    const place = () => ({ file, line, what: `${symbol} on ${formatDay(day)}` });
+    const accepted = acceptRow(cell, this.#fields, this.#rule, this.#notes, place);
+    if (accepted && this.#source.columns?.adjusted !== undefined) this.#adjust(value, place);
     if (day < this.#first || day > this.#last) return;
     if (this.#length === this.#days.length) this.#grow();
     this.#days[this.#length] = day;
     this.#stocks[this.#length] = stock;
     this.#values.set(cell, this.#length * cell.length);
     this.#length++;
+  }
+
+  /** Rescales the row in hand to its adjusted close; the volume inversely, so that the money traded stays what it was. */
+  #adjust(value: (f: number) => number, place: () => { file: string; line?: number; what: string }): void {
+    const fields = this.#fields;
+    const cell = this.#cell;
+    const adjusted = value(fields.length);
+    if (!acceptRow(Float32Array.of(adjusted), ['adjusted'], this.#rule, this.#notes, place)) {
+      cell.fill(Number.NaN);
+      return;
+    }
+    const close = value(fields.indexOf('close'));
+    if (Number.isNaN(adjusted) && !Number.isNaN(close)) {
+      this.#notes.add('row without an adjusted close taken as a suspension', place().what);
+    }
+    for (let f = 0; f < cell.length; f++) {
+      cell[f] = fields[f] === 'volume' ? value(f) * (close / adjusted) : value(f) * (adjusted / close);
+    }
+    acceptRow(cell, fields, this.#rule, this.#notes, place);
   }
 
   /** The panel of all rows; the table must not be used afterwards. */
@@ -154,7 +176,7 @@ export class RowTable {
       members,
       ...(index === undefined ? {} : { index }),
     };
-    return { panel: clean(draft, this.#source.maxMove ?? MAX_MOVE, this.#notes), notes: this.#notes };
+    return { ...clean(draft, this.#source.maxMove ?? null, this.#notes, file), notes: this.#notes };
   }
 
   #day(date: string, file: string, line: number | undefined): number {

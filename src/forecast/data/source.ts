@@ -15,7 +15,11 @@ export interface DataSource {
   readonly members?: string;
   /** Code of the benchmark index within the data. Default: none (equal-weight members serve as benchmark). */
   readonly index?: string;
-  /** CSV, Parquet: the source's name of each column where it differs from ours; case does not matter. */
+  /**
+   * CSV, Parquet: the source's name of each column where it differs from ours; case does not matter. `adjusted`: a close
+   * adjusted for splits and dividends, beside prices that are not. All prices of a row are then multiplied by
+   * adjusted / close, and the volume is divided by it.
+   */
   readonly columns?: Partial<Record<ColumnName, string>>;
   /** CSV: the character between two cells. Default `,`. */
   readonly delimiter?: string;
@@ -27,15 +31,18 @@ export interface DataSource {
    * vendors write zeros for that). Default `refuse`.
    */
   readonly nonPositive?: 'refuse' | 'missing';
-  /** Largest believable move of a price within a day, as a fraction, Infinity for any; see `clean`. Default 0.3. */
-  readonly maxMove?: number;
+  /** Largest move of a price within a day that a model is to believe, as a fraction; see `clipMoves`. Default null: any. */
+  readonly maxMove?: number | null;
 }
 
-export type ColumnName = Field | 'date' | 'symbol';
+export type ColumnName = Field | 'date' | 'symbol' | 'adjusted';
 
 /** A panel, and what was noticed, dropped or clipped on the way to it. */
 export interface Reading {
+  /** Prices as they were: for scores and backtests. */
   readonly panel: Panel;
+  /** What a model is to see of them: the same panel, or a copy without moves beyond `maxMove`. */
+  readonly cleaned: Panel;
   readonly notes: Notes;
 }
 
@@ -60,25 +67,29 @@ export function dateBounds(source: DataSource): { start: string; end: string } {
  */
 export function acceptRow(
   cell: Float32Array,
-  fields: readonly Field[],
+  fields: readonly (Field | 'adjusted')[],
   rule: 'refuse' | 'missing',
   notes: Notes,
   place: () => { file: string; line?: number; what: string },
 ): boolean {
   for (let f = 0; f < fields.length; f++) {
     const x = cell[f]!;
-    if (x > 0 && x < Number.POSITIVE_INFINITY) continue;
+    if (x >= LEAST && x <= (fields[f] === 'volume' ? MOST_VOLUME : MOST_PRICE)) continue;
     if (Number.isNaN(x)) continue;
     const { file, line, what } = place();
     const where = { file, line };
-    if (!Number.isFinite(x)) throw new InputError(`${fields[f]} of ${what} is infinite or too large`, where);
+    if (x > 1) throw new InputError(`${fields[f]} of ${what} is infinite or too large`, where);
     if (fields[f] === 'volume') {
       if (x === 0) continue;
-      throw new InputError(`volume of ${what} is ${x}, expected zero or more`, where);
+      throw new InputError(
+        `volume of ${what} is ${x}, expected ${x < 0 ? 'zero' : `zero, or ${LEAST}`} or more`,
+        where,
+      );
     }
     if (rule === 'refuse') {
-      const advice = 'expected more than zero (nonPositive: missing takes such days as suspensions)';
-      throw new InputError(`${fields[f]} of ${what} is ${x}, ${advice}`, where);
+      const least = x > 0 ? `${LEAST} or more` : 'more than zero';
+      const advice = `expected ${least} (nonPositive: missing takes such days as suspensions)`;
+      throw new InputError(`${fields[f]} of ${what} is ${Number(x.toPrecision(3))}, ${advice}`, where);
     }
     notes.add(
       'row with a price of zero or less taken as a suspension',
@@ -89,3 +100,11 @@ export function acceptRow(
   }
   return true;
 }
+
+/**
+ * What is believed of a price and a volume. Far beyond any market, and so that a ratio of two of them is a float32: smaller
+ * prices lose their digits, and a move between the extremes would be infinite.
+ */
+const LEAST = 1e-15;
+const MOST_PRICE = 1e15;
+const MOST_VOLUME = 1e22;

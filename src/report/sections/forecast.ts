@@ -63,19 +63,32 @@ function icirTable({ data }: View, id: string): Table {
 function backtestTable({ data }: View, id: string, evaluated: readonly Setting[]): Table {
   const rows = evaluated.map((setting): Row => {
     const cells = BACKTEST_MEASURES.map((measure) => [estimateOf(setting, measure)]);
-    return { cells: [setting.label, taskTitle(data.kind, setting.main), ...cells] };
+    return { cells: [setting.label, taskTitle(data.kind, setting.main), tradedAt(setting), ...cells] };
   });
   const columns = BACKTEST_MEASURES.map(({ name }) => ({ title: name, measures: [name] }));
   return {
     id: `${id}-backtest`,
     title: 'Backtest',
     caption:
-      'Test part, a portfolio of the 50 highest forecasts of which 5 are replaced a day. Per cent a year, added up and not ' +
+      'Test part, a portfolio of the 50 highest forecasts of which 5 are replaced a day, traded at the close of the given ' +
+      'day, t being that of the forecast. At t itself it is the very close that the forecast is made from: an upper bound ' +
+      'that cannot be executed. An evaluation that does not say where it traded did so at t + 1, whether or not the label ' +
+      'begins there: evaluate the run again. Per cent a year, added up and not ' +
       'compounded: return after costs, excess over the benchmark before and after costs. Information ratio of the excess ' +
       'after costs; deepest fall of the portfolio and daily turnover in per cent. Mean ± standard deviation over the seeds.',
-    columns: [textColumn('Method'), textColumn('Main task'), ...columns],
+    columns: [textColumn('Method'), textColumn('Main task'), textColumn('Traded at'), ...columns],
     rows,
   };
+}
+
+function tradedAt({ runs }: Setting): string {
+  const places = runs.flatMap((run) => {
+    const evaluation = testForecast(run);
+    if (evaluation === undefined) return [];
+    const { delay } = evaluation.backtest;
+    return [delay === undefined ? 'not said' : delay === 0 ? 't' : `t + ${delay}`];
+  });
+  return [...new Set(places)].join(', ');
 }
 
 type Risks = 'portfolio' | 'excess' | 'excessAfterCosts';

@@ -96,6 +96,7 @@ function valueAt(values: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 function shown(value: unknown): string {
-  const json = JSON.stringify(value) ?? String(value);
+  // JSON has no infinity and would show it as null.
+  const json = (typeof value === 'number' ? undefined : JSON.stringify(value)) ?? String(value);
   return json.length <= 60 ? json : `${json.slice(0, 57)}...`;
 }

@@ -8,10 +8,12 @@ import { Bandit } from './bandit.js';
 import { BestFixed } from './best-fixed.js';
 import { curriculum } from './curriculum.js';
 import { fixed } from './fixed.js';
+import { Influence } from './influence.js';
 import { Learned, type LearnedOptions, PAPER, STABLE } from './learned.js';
 import { mtl } from './mtl.js';
 import { oracle } from './oracle.js';
 import { selfPaced } from './self-paced.js';
+import { staticMix } from './static.js';
 import { Validated } from './validated.js';
 import { window } from './window.js';
 
@@ -49,6 +51,12 @@ export async function createStrategy<Batch>(
       return Validated.create(config.name, problem, random, config, threads);
     case 'aligned':
       return new Aligned(problem, random, config);
+    case 'static':
+      return staticMix(problem, random, config);
+    case 'influence': {
+      const { name: _, ...options } = config;
+      return Influence.create(problem, random, options, threads);
+    }
     case 'bandit': {
       const { reward: signal, skipFirst, baseline, normalise } = config;
       return new Bandit(problem, random, { ...config, reward: { signal, skipFirst, baseline, normalise } });

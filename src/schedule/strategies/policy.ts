@@ -32,6 +32,8 @@ export interface PolicyOptions {
   readonly startUniform: boolean;
   /** Threads inside one operation of an update. */
   readonly threads: number;
+  /** Whether updates are given drawn actions (`ascend`) or the credits of all of them (`ascendCredits`). Default actions. */
+  readonly learnsFrom?: 'actions' | 'credits';
 }
 
 /** How z follows from the features: z = (x − mean)·inverseStd. */
@@ -59,15 +61,21 @@ export class Policy {
 
   static async create(width: number, tasks: number, random: Random, options: PolicyOptions): Promise<Policy> {
     const logits = network(tasks, options);
+    const fromCredits = options.learnsFrom === 'credits';
     const training = await Training.create({
-      // − gain·Σ log P(T) − entropy·Σ H, whose descent is the ascent wanted.
-      model: (p, { features, mean, inverseStd, actions, gain, entropy }) => {
+      // − Σ objective − entropy·Σ H, whose descent is the ascent wanted; the objective is gain·log P(T), or Σ_T P(T)·credit.
+      model: (p, { features, mean, inverseStd, actions, credits, gain, entropy }) => {
         const logP = logSoftmax(logits(p, features, mean, inverseStd)); // [N, K]
-        const likelihood = mul(gain, sum(pick(logP, actions)));
+        const objective = fromCredits ? sum(mul(exp(logP), credits)) : sum(pick(logP, actions));
         const spread = mul(entropy, sum(mul(exp(logP), logP)));
-        return { loss: sub(spread, likelihood) };
+        return { loss: sub(spread, mul(gain, objective)) };
       },
-      inputs: { ...inputs(width), actions: i32('N'), gain: f32(), entropy: f32() },
+      inputs: {
+        ...inputs(width),
+        ...(fromCredits ? { credits: f32('N', tasks) } : { actions: i32('N') }),
+        gain: f32(),
+        entropy: f32(),
+      } as InputTypes,
       batch: 'N',
       random,
       optimizer: options.optimizer,
@@ -105,6 +113,23 @@ export class Policy {
       ...factors,
       actions: { data: tasks, shape: [tasks.length] },
     }));
+    return (await this.training.step(feeds, learningRate)).gradNorm;
+  }
+
+  /** ω ← ω + η₂ ∇ω (1/N) Σᵢ (Σ_T P(T | Iᵢ)·credit_iT + entropy·H(Iᵢ)), or the optimiser's version of it. ‖∇ω‖. */
+  async ascendCredits(
+    features: Float32Array,
+    credits: Float32Array,
+    scale: Scale,
+    { entropy, learningRate }: Omit<Ascent, 'gain'>,
+  ): Promise<number> {
+    const rows = features.length / this.width;
+    const feeds = {
+      ...this.feeds(features, scale),
+      credits: { data: credits, shape: [rows, credits.length / rows] },
+      gain: scalar(1 / rows),
+      entropy: scalar(entropy / rows),
+    };
     return (await this.training.step(feeds, learningRate)).gradNorm;
   }
 

@@ -6,9 +6,19 @@ export class Standardisation {
   private means: Float64Array;
   /** Σ (x − mean)² */
   private squares: Float64Array;
+  /** Features that have differed between rows of one `add`. */
+  private varied: boolean[];
 
-  /** Without any data features stay as they are. */
-  constructor(width: number) {
+  /**
+   * Without any data features stay as they are.
+   *
+   * @param withinBatches ignore a feature that has been the same for all rows of every `add`, such as the time: z = 0
+   */
+  constructor(
+    width: number,
+    private readonly withinBatches = false,
+  ) {
+    this.varied = new Array<boolean>(width).fill(false);
     this.mean = new Float32Array(width);
     this.inverseStd = new Float32Array(width).fill(1);
     this.means = new Float64Array(width);
@@ -21,9 +31,12 @@ export class Standardisation {
 
   /** Takes rows in; z = (x − mean)·inverseStd from then on. A feature that has never changed is only centred. */
   add(rows: Iterable<Float32Array>): void {
+    let first: Float32Array | undefined;
     for (const row of rows) {
+      first ??= row;
       this.count++;
       for (let j = 0; j < row.length; j++) {
+        if (row[j] !== first[j]) this.varied[j] = true;
         const off = row[j] - this.means[j];
         this.means[j] += off / this.count;
         this.squares[j] += off * (row[j] - this.means[j]);
@@ -33,10 +46,12 @@ export class Standardisation {
   }
 
   state() {
-    return { count: this.count, means: Array.from(this.means), squares: Array.from(this.squares) };
+    const { count, means, squares, varied } = this;
+    return { count, means: Array.from(means), squares: Array.from(squares), varied: [...varied] };
   }
 
-  load({ count, means, squares }: ReturnType<Standardisation['state']>): void {
+  load({ count, means, squares, varied }: ReturnType<Standardisation['state']>): void {
+    this.varied = [...varied];
     this.count = count;
     this.means = Float64Array.from(means);
     this.squares = Float64Array.from(squares);
@@ -54,6 +69,7 @@ export class Standardisation {
       const std = Math.sqrt(this.squares[j] / this.count);
       // Below the resolution of f32 a spread is rounding.
       this.inverseStd[j] = std > RESOLUTION * Math.abs(this.means[j]) && std > 0 ? 1 / std : 1;
+      if (this.withinBatches && !this.varied[j]) this.inverseStd[j] = 0;
     }
   }
 }

@@ -5,7 +5,9 @@ import {
   type Assignment,
   type FeatureGroup,
   type GradientAccess,
+  type InfluenceAccess,
   type Problem,
+  type Slopes,
   type Status,
   type Task,
   taskIndex,
@@ -61,6 +63,7 @@ export class LinearProblem implements Problem<LinearBatch> {
   /** Any order would do: no task is easier than another here. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: GradientAccess<LinearBatch>;
+  readonly influence: InfluenceAccess<LinearBatch>;
 
   private readonly teachers: readonly Teacher[];
   private readonly answers: readonly number[];
@@ -70,6 +73,8 @@ export class LinearProblem implements Problem<LinearBatch> {
   private readonly learningRate: number;
   private readonly validation: LinearBatch;
   private readonly testData: LinearBatch;
+  /** What `influence` takes its gradients from. */
+  private readonly rewardData: LinearBatch;
   private random: Random;
   private readonly weights: Float64Array;
 
@@ -86,12 +91,24 @@ export class LinearProblem implements Problem<LinearBatch> {
     this.learningRate = learningRate;
     this.validation = this.draw(random.fork('validation'), VALIDATION_SAMPLES, EVALUATION_NOISE);
     this.testData = this.draw(random.fork('test'), TEST_SAMPLES, EVALUATION_NOISE);
+    this.rewardData = this.draw(random.fork('reward'), VALIDATION_SAMPLES, EVALUATION_NOISE);
     this.random = random.fork('batches');
     this.weights = new Float64Array(this.dimension);
     this.gradients = {
       size: this.dimension,
       ofTask: async (data, task, out) => out.set(this.gradient(data, every(data, task))),
       ofValidation: async (out) => out.set(this.gradient(this.validation, every(this.validation, this.main))),
+    };
+    this.influence = {
+      size: this.dimension,
+      pieces: VALIDATION_SAMPLES / PIECE,
+      gradient: async (piece, out) => {
+        const data = this.part(this.rewardData, piece * PIECE, (piece + 1) * PIECE);
+        out.set(this.gradient(data, every(data, this.main)));
+      },
+      // The loss is quadratic: its difference quotient is exact for a shift of any length.
+      shift: (gradient, out) => out.set(gradient),
+      slopes: async (data, samples, shift) => this.slopes(data, samples, shift),
     };
   }
 
@@ -151,15 +168,8 @@ export class LinearProblem implements Problem<LinearBatch> {
   }
 
   *validationBatches(): Generator<LinearBatch> {
-    const { x, kinds, labels } = this.validation;
-    const [D, K] = [this.dimension, this.tasks.length];
-    for (let begin = 0; begin < kinds.length; begin += this.batch) {
-      const end = begin + this.batch;
-      yield {
-        x: x.subarray(begin * D, end * D),
-        kinds: kinds.subarray(begin, end),
-        labels: labels.subarray(begin * K, end * K),
-      };
+    for (let begin = 0; begin < VALIDATION_SAMPLES; begin += this.batch) {
+      yield this.part(this.validation, begin, begin + this.batch);
     }
   }
 
@@ -199,6 +209,32 @@ export class LinearProblem implements Problem<LinearBatch> {
       }
     }
     return batch;
+  }
+
+  private part({ x, kinds, labels }: LinearBatch, begin: number, end: number): LinearBatch {
+    const [D, K] = [this.dimension, this.tasks.length];
+    return {
+      x: x.subarray(begin * D, end * D),
+      kinds: kinds.subarray(begin, end),
+      labels: labels.subarray(begin * K, end * K),
+    };
+  }
+
+  private slopes(data: LinearBatch, most: number, shift: Float32Array): Slopes {
+    const [n, K] = [Math.min(most, data.kinds.length), this.tasks.length];
+    const before = this.weights.slice();
+    const losses = (sign: number) => {
+      this.weights.forEach((_, j) => {
+        this.weights[j] = before[j] + sign * shift[j];
+      });
+      return Float64Array.from({ length: n * K }, (_, at) => this.loss(data, Math.floor(at / K), at % K));
+    };
+    const [ahead, behind] = [losses(1), losses(-1)];
+    this.weights.set(before);
+    return {
+      samples: Int32Array.from({ length: n }, (_, i) => i),
+      values: Float32Array.from(ahead, (loss, at) => loss - behind[at]),
+    };
   }
 
   private columns(group: string, batch: LinearBatch, status: Status): ((i: number) => number)[] {
@@ -251,6 +287,8 @@ export class LinearProblem implements Problem<LinearBatch> {
 
 const VALIDATION_SAMPLES = 256;
 const TEST_SAMPLES = 1024;
+/** Samples of a piece of the reward data. */
+const PIECE = 64;
 /** No model can have a main-task loss below half the square of it. */
 const EVALUATION_NOISE = 0.3;
 

@@ -46,12 +46,24 @@ export type CorpusSummary = z.infer<typeof corpusSchema>;
 export type SplitSummary = z.infer<typeof splitSchema>;
 export type SideSummary = z.infer<typeof sideSchema>;
 
+/** Sequences of token ids. */
+export type Sequences = Pick<SequenceFile, 'lengths' | 'read'>;
+
 /** Sentence pairs of one split. */
 export interface PairedSequences {
   readonly count: number;
-  readonly source: SequenceFile;
-  readonly target: SequenceFile;
+  readonly source: Sequences;
+  readonly target: Sequences;
   close(): void;
+}
+
+/** Some pairs of a split as a split of their own, numbered anew. The files stay the whole's to close. */
+export function somePairs({ source, target }: PairedSequences, places: Int32Array): PairedSequences {
+  const part = (all: Sequences): Sequences => ({
+    lengths: places.map((place) => all.lengths[place]),
+    read: (i) => all.read(places[i]),
+  });
+  return { count: places.length, source: part(source), target: part(target), close: () => {} };
 }
 
 export interface Corpus {

@@ -1,0 +1,244 @@
+import { Random, type RandomState } from '../../random.js';
+import type { Snapshot } from '../../run/index.js';
+import { type InfluenceAccess, type Problem, remainingGroups, requireAbilities, type Status } from '../problem.js';
+import { joinSnapshots, partOf } from '../snapshots.js';
+import type { EpisodeReport, SampledChoice, Strategy } from '../strategy.js';
+import { entropyOf } from './distribution.js';
+import { type Credit, Measurements } from './measurements.js';
+import { Policy } from './policy.js';
+import { Standardisation } from './standardisation.js';
+
+export interface InfluenceOptions {
+  /** Widths of the hidden layers of φ. */
+  readonly hidden: readonly number[];
+  /** Feature groups that φ does not see. */
+  readonly without: readonly string[];
+  /** M: updates between two measurements. */
+  readonly every: number;
+  /** Samples of the batch that are measured. */
+  readonly samples: number;
+  /** Measurements that φ learns from: the last so many. */
+  readonly memory: number;
+  /** Decay of the moving average of the main task's gradient. */
+  readonly smoothing: number;
+  /** β, weight of the entropy: where φ has learned all there is, π ∝ exp(credit ∕ β). */
+  readonly entropy: number;
+  /** γ: share of the uniform distribution in what is drawn from; 1 is multi-task learning. */
+  readonly explore: number;
+  /** η₂ of Adam. */
+  readonly learningRate: number;
+  /** Steps of Adam after each measurement. */
+  readonly steps: number;
+  /** Control: φ sees the features of another sample of the batch. */
+  readonly shuffle: boolean;
+}
+
+export const INFLUENCE: InfluenceOptions = {
+  hidden: [32],
+  without: [],
+  every: 10,
+  samples: 64,
+  memory: 32,
+  smoothing: 0.8,
+  entropy: 0.25,
+  explore: 0.05,
+  learningRate: 0.01,
+  steps: 8,
+  shuffle: false,
+};
+
+/**
+ * Beyond the paper: credit for every decision instead of one reward for an episode. Every M updates g is the gradient of
+ * the main task on validation data kept for this alone, and θ ± u a step of the optimiser along it. To first order
+ *
+ *     r_iT = ℓ(xᵢ, yᵢ, T; θ + u) − ℓ(xᵢ, yᵢ, T; θ − u)  =  2 ∇ℓ_iT · u
+ *
+ * is proportional to how much a training step on (i, T) lowers the main task's validation loss: as in DDS (Wang et al.
+ * 2020) and Auto-λ (Liu et al. 2022), with the influence of a sample measured through Adam (Xia et al. 2024), but for all
+ * tasks of a sample at once and by two forward passes. φ learns which task has the largest credit (`Measurements`) for
+ * which features, by exact ascent of E[Σ_T π_T · credit_iT] + βH; tasks are drawn from (1 − γ)π + γ∕K.
+ */
+export class Influence<Batch> implements Strategy<Batch> {
+  readonly name = 'influence';
+  private readonly groups: readonly string[];
+  private readonly width: number;
+  private readonly access: InfluenceAccess<Batch>;
+  private readonly scale: Standardisation;
+  private readonly measurements: Measurements;
+  /** Σ dⁿ⁻ⁱ gᵢ; its length does not matter. */
+  private readonly gradient: Float32Array;
+  private draws: Random;
+  private shuffling: Random;
+  private replay: Random;
+  private done = { measured: 0, norms: 0, steps: 0 };
+
+  private constructor(
+    private readonly problem: Problem<Batch>,
+    private readonly options: InfluenceOptions,
+    private readonly network: Policy,
+    random: Random,
+  ) {
+    const groups = remainingGroups(problem.features, options.without);
+    this.access = requireAbilities(problem, 'influence', 'influence').influence;
+    this.groups = groups.map(({ name }) => name);
+    this.width = groups.reduce((sum, group) => sum + group.width, 0);
+    // What all samples of a batch share cannot be told from the noise of its measurement.
+    this.scale = new Standardisation(this.width, true);
+    this.measurements = new Measurements(this.width, problem.tasks.length, options.memory);
+    this.gradient = new Float32Array(this.access.size);
+    // The stream and the way of drawing are those of mtl, so that γ = 1 gives its bits.
+    this.draws = random.fork('mtl');
+    this.shuffling = random.fork('influence shuffling');
+    this.replay = random.fork('influence replay');
+  }
+
+  static async create<Batch>(
+    problem: Problem<Batch>,
+    random: Random,
+    options: Partial<InfluenceOptions> = {},
+    threads = 1,
+  ): Promise<Influence<Batch>> {
+    const all = { ...INFLUENCE, ...options };
+    requireAbilities(problem, 'influence', 'influence');
+    const width = remainingGroups(problem.features, all.without).reduce((sum, group) => sum + group.width, 0);
+    const network = await Policy.create(width, problem.tasks.length, random.fork('influence policy'), {
+      hidden: all.hidden,
+      activation: 'relu',
+      optimizer: { name: 'adam' },
+      startUniform: true,
+      learnsFrom: 'credits',
+      threads,
+    });
+    return new Influence(problem, all, network, random);
+  }
+
+  async policy(batch: Batch, status: Status): Promise<Float32Array> {
+    const features = await this.features(batch, status, Random.restore(this.shuffling.state()));
+    return this.explored((await this.network.evaluate(features, this.scale)).probabilities);
+  }
+
+  async choose(batch: Batch, status: Status): Promise<SampledChoice> {
+    const size = this.problem.sizeOf(batch);
+    const K = this.problem.tasks.length;
+    const features = await this.features(batch, status, this.shuffling);
+    if ((status.update - 1) % this.options.every === 0) await this.measure(batch, features);
+    const { probabilities } = await this.network.evaluate(features, this.scale);
+    const tasks = new Int32Array(size);
+    let entropy = 0;
+    for (let i = 0; i < size; i++) {
+      const row = this.mixture(probabilities, i * K, K);
+      tasks[i] = this.draws.categorical(row);
+      entropy += entropyOf(row);
+    }
+    return { kind: 'sampled', tasks, weights: new Float32Array(size).fill(1), entropy: entropy / size };
+  }
+
+  async endEpisode(): Promise<EpisodeReport> {
+    const { norms, steps } = this.done;
+    this.done = { ...this.done, norms: 0, steps: 0 };
+    return steps === 0 ? {} : { gradNorm: norms / steps };
+  }
+
+  capture(): Snapshot {
+    const own: InfluenceState = {
+      draws: this.draws.state(),
+      shuffling: this.shuffling.state(),
+      replay: this.replay.state(),
+      scale: this.scale.state(),
+      done: { ...this.done },
+    };
+    const gradient = { dtype: 'F32', shape: [this.gradient.length], data: this.gradient } as const;
+    return joinSnapshots({
+      policy: this.network.capture(),
+      measurements: this.measurements.capture(),
+      own: { tensors: new Map([['gradient', gradient]]), state: own },
+    });
+  }
+
+  restore(snapshot: Snapshot): void {
+    this.network.restore(partOf(snapshot, 'policy'));
+    this.measurements.restore(partOf(snapshot, 'measurements'));
+    const { tensors, state } = partOf(snapshot, 'own');
+    const { draws, shuffling, replay, scale, done } = state as InfluenceState;
+    this.gradient.set(tensors.get('gradient')!.data as Float32Array);
+    this.draws = Random.restore(draws);
+    this.shuffling = Random.restore(shuffling);
+    this.replay = Random.restore(replay);
+    this.scale.load(scale);
+    this.done = { ...done };
+  }
+
+  async close(): Promise<void> {
+    await this.network.close();
+  }
+
+  /** One measurement, and what φ learns from it and those before. */
+  private async measure(batch: Batch, features: Float32Array): Promise<void> {
+    const { access, gradient, width } = this;
+    const latest = new Float32Array(access.size);
+    await access.gradient(this.done.measured % access.pieces, latest);
+    for (let i = 0; i < latest.length; i++) gradient[i] = this.options.smoothing * gradient[i] + latest[i];
+    access.shift(gradient, latest);
+    this.done.measured++;
+    const { samples, values } = await access.slopes(batch, this.options.samples, latest);
+    const rows = new Float32Array(samples.length * width);
+    for (const [i, place] of samples.entries()) {
+      rows.set(features.subarray(place * width, (place + 1) * width), i * width);
+    }
+    this.scale.add(Array.from(samples.keys(), (i) => rows.subarray(i * width, (i + 1) * width)));
+    this.measurements.add(rows, values);
+    await this.learn(this.measurements.credit());
+  }
+
+  /** Steps are as long as the credits are significant: without a difference that can be seen φ stays as it is. */
+  private async learn(credit: Credit): Promise<void> {
+    const { steps, learningRate, entropy } = this.options;
+    if (credit.significance === 0) return;
+    for (let step = 0; step < steps; step++) {
+      const { features, credits } = this.measurements.draw(MINIBATCH, credit, this.replay);
+      this.done.norms += await this.network.ascendCredits(features, credits, this.scale, {
+        entropy,
+        learningRate: learningRate * credit.significance,
+      });
+      this.done.steps++;
+    }
+  }
+
+  private async features(batch: Batch, status: Status, shuffling: Random): Promise<Float32Array> {
+    const { width } = this;
+    const size = this.problem.sizeOf(batch);
+    const features = new Float32Array(size * width);
+    await this.problem.writeFeatures(batch, status, this.groups, features);
+    if (!this.options.shuffle) return features;
+    const order = Int32Array.from({ length: size }, (_, i) => i);
+    shuffling.shuffle(order);
+    const shuffled = new Float32Array(features.length);
+    for (const [to, from] of order.entries()) {
+      shuffled.set(features.subarray(from * width, (from + 1) * width), to * width);
+    }
+    return shuffled;
+  }
+
+  /** (1 − γ)π + γ∕K of a row. */
+  private mixture(probabilities: Float32Array, start: number, K: number): number[] {
+    const { explore } = this.options;
+    return Array.from({ length: K }, (_, task) => (1 - explore) * probabilities[start + task] + explore / K);
+  }
+
+  private explored(probabilities: Float32Array): Float32Array {
+    const K = this.problem.tasks.length;
+    const { explore } = this.options;
+    return probabilities.map((p) => (1 - explore) * p + explore / K);
+  }
+}
+
+interface InfluenceState {
+  readonly draws: RandomState;
+  readonly shuffling: RandomState;
+  readonly replay: RandomState;
+  readonly scale: ReturnType<Standardisation['state']>;
+  readonly done: { measured: number; norms: number; steps: number };
+}
+
+/** Measured samples in one step of Adam. */
+const MINIBATCH = 256;
