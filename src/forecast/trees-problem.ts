@@ -96,10 +96,8 @@ export class TreesProblem implements Problem<TreesBatch> {
 
   async test(): Promise<Readonly<Record<string, number>>> {
     if (!this.config.test) return {};
-    const { panel, test, main, horizons } = this.data;
-    const forecasts = this.forecast(test);
-    const loss = -validationPerformance('loss', test, forecasts, main, horizons.length);
-    return { ...testFigures(scoresOf(this.config, panel, test.samples, forecasts)), loss };
+    const { panel, test } = this.data;
+    return testFigures(scoresOf(this.config, panel, test.samples, this.forecast(test)));
   }
 
   /** What the data were like: `data.json`. */
