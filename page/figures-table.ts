@@ -4,7 +4,7 @@ import { html } from './html.js';
 export interface FiguresTableProps {
   readonly title: string;
   /** Figures of each row by the name of the column. */
-  readonly rows: readonly { readonly name: string; readonly figures: Readonly<Record<string, number>> }[];
+  readonly rows: readonly { readonly name: string; readonly figures: Readonly<Record<string, number | null>> }[];
 }
 
 /** One row a run, one column a figure; nothing where there are no rows. */

@@ -10,6 +10,7 @@ export interface LaneState {
 }
 
 export type LaneChange =
+  | { readonly type: 'clear' }
   | { readonly type: 'begin' }
   | { readonly type: 'ready' }
   | { readonly type: 'event'; readonly event: LiveEvent }
@@ -21,6 +22,8 @@ export const emptyLane: LaneState = { phase: 'idle', events: [], text: '' };
 
 export function changeLane(state: LaneState, change: LaneChange): LaneState {
   switch (change.type) {
+    case 'clear':
+      return emptyLane;
     case 'begin':
       return { phase: 'opening', events: [], text: '' };
     case 'ready':

@@ -1,5 +1,5 @@
 import type { RunReport } from './api.js';
-import { FiguresTable } from './figures-table.js';
+import { FiguresTable, type FiguresTableProps } from './figures-table.js';
 import { HeatMap } from './heat-map.js';
 import { html } from './html.js';
 import { LineChart, type Series } from './line-chart.js';
@@ -24,7 +24,7 @@ export function RunCharts({ runs }: { runs: readonly RunReport[] }) {
         title="Reward of the scheduler" x="episode"
         series=${series((run) => run.episodes.map(({ episode, reward }) => [episode, reward]))}
       />
-      <${LineChart} title="BLEU against average lagging" x="AL" series=${runs.flatMap(latencyCurves)} />
+      ${latencyCharts(runs).map(([title, series]) => html`<${LineChart} title=${title} x="AL" series=${series} />`)}
       ${runs.map(
         ({ id, tasks, episodes }) => html`<${HeatMap}
           title=${runs.length > 1 ? `Tasks that were chosen: ${id}` : 'Tasks that were chosen'}
@@ -32,11 +32,9 @@ export function RunCharts({ runs }: { runs: readonly RunReport[] }) {
           columns=${episodes.map(({ episode, distribution }) => ({ name: String(episode), shares: distribution }))}
         />`,
       )}
-      <${FiguresTable} title="Forecast scores" rows=${runs.flatMap(({ id, forecast }) =>
-        forecast.map(({ split, figures }) => ({ name: `${id}, ${split}`, figures })),
-      )} />
-      <${FiguresTable} title="Best model on test data" rows=${runs.flatMap(({ id, test }) =>
-        test === null || Object.keys(test).length === 0 ? [] : [{ name: id, figures: test }],
+      ${forecastTables(runs).map(([title, rows]) => html`<${FiguresTable} title=${title} rows=${rows} />`)}
+      <${FiguresTable} title="Best model on test data" rows=${runs.flatMap(({ id, data, test }) =>
+        test === null || Object.keys(test).length === 0 ? [] : [{ name: `${id}: ${data}`, figures: test }],
       )} />
     </div>
   `;
@@ -61,17 +59,43 @@ function lossPoints({ losses, episodes }: RunReport): readonly (readonly [number
   return losses.length > 1 ? losses : episodes.map(({ step, loss }) => [step, loss]);
 }
 
-/** The evaluations of a run, one curve a split, in the order of their latency. */
-function latencyCurves({ id, translation }: RunReport, color: number): Series[] {
-  return [...new Set(translation.map(({ split }) => split))].map((split) => {
-    const points = translation.filter((point) => point.split === split).sort((a, b) => a.AL - b.AL);
-    return {
-      name: `${id}, ${split}`,
-      color: color % COLORS,
-      points: points.map(({ AL, bleu }) => [AL, bleu] as const),
-      labels: points.map(({ name }) => name.replace('wait-k:', 'k = ')),
-    };
+type Evaluated = RunReport['translation'][number] | RunReport['forecast'][number];
+
+/** One chart for each split of each data: figures of different data are not drawn over each other. */
+function latencyCharts(runs: readonly RunReport[]): [title: string, series: Series[]][] {
+  const all = runs.flatMap((run, color) => run.translation.map((point) => ({ id: run.id, color, ...point })));
+  return byData(all, 'BLEU against average lagging').map(([title, points]) => {
+    const series = grouped(points, ({ id }) => id).map((own) => {
+      const sorted = own.sort((a, b) => a.AL - b.AL);
+      return {
+        name: sorted[0].id,
+        color: sorted[0].color % COLORS,
+        points: sorted.map(({ AL, bleu }) => [AL, bleu] as const),
+        labels: sorted.map(({ name }) => name.replace('wait-k:', 'k = ')),
+      };
+    });
+    return [title, series];
   });
+}
+
+function forecastTables(runs: readonly RunReport[]): [title: string, rows: FiguresTableProps['rows']][] {
+  const all = runs.flatMap(({ id, forecast }) => forecast.map((one) => ({ name: id, ...one })));
+  return byData(all, 'Forecast scores');
+}
+
+/** Evaluations by what they are of, the split and the data, wherever these lie. */
+function byData<T extends Evaluated>(all: readonly T[], what: string): [title: string, members: T[]][] {
+  const groups = grouped(all, ({ split, data }) => `${split} ${data?.digest ?? ''}`);
+  const nameOf = ([{ split, data }]: T[]) => `${what}: ${split} of ${data?.name ?? 'data that were not recorded'}`;
+  return groups.map((members) => {
+    const name = nameOf(members);
+    const isUnique = groups.filter((others) => nameOf(others) === name).length === 1;
+    return [isUnique ? name : `${name} (${members[0].data?.digest})`, members];
+  });
+}
+
+function grouped<T>(all: readonly T[], keyOf: (one: T) => string): T[][] {
+  return [...new Set(all.map(keyOf))].map((key) => all.filter((one) => keyOf(one) === key));
 }
 
 function isDrawable(point: readonly [number, number | null]): point is readonly [number, number] {

@@ -5,7 +5,7 @@ import { Lane, type LaneSetting } from './lane.js';
 import { emptyLane } from './lane-state.js';
 import { choiceFor, LONGEST, specOf, startOf } from './policies.js';
 import { useSentence } from './use-sentence.js';
-import { completeWords, wordsOf } from './words.js';
+import { wordsOf } from './words.js';
 
 export function TranslateTab() {
   const [translation, setTranslation] = useState<Translation>();
@@ -48,7 +48,7 @@ function Stage({ translation }: { translation: Translation }) {
   };
   const type = (line: string) => {
     setText(line);
-    if (typing) stage.follow(completeWords(line));
+    if (typing) stage.follow(line);
   };
   const change = (setting: LaneSetting) => {
     setSettings(settings.map((old) => (old.name === setting.name ? setting : old)));
@@ -58,7 +58,7 @@ function Stage({ translation }: { translation: Translation }) {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     if (typing) {
-      stage.finish(wordsOf(text));
+      stage.finish(text);
       setText('');
     } else if (sentence !== '') play(sentence);
   };

@@ -8,3 +8,8 @@ export function completeWords(text: string): string[] {
   const words = wordsOf(text);
   return /\s$/u.test(text) ? words : words.slice(0, -1);
 }
+
+/** Whether the words are the first of the others. */
+export function isBeginning(words: readonly string[], others: readonly string[]): boolean {
+  return words.every((word, i) => word === others[i]);
+}

@@ -1,31 +1,44 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import {
   closeSync,
+  existsSync,
   fstatSync,
   fsyncSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
   readSync,
   renameSync,
+  rmSync,
   statSync,
-  unlinkSync,
   writeSync,
 } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { hostname } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
 import { InputError } from './errors.js';
+import { isConfined, openRegular } from './regular-file.js';
 
 export type FileData = string | Uint8Array;
+
+export interface AtomicWriteOptions {
+  /** Called when the temporary file is complete, right before it gets its name; what it throws stops the writing. */
+  readonly beforeRename?: () => void;
+}
 
 /**
  * Writes a file so that at every moment, a crash or a power cut included, `path` holds either its old content or
  * all of the new: a temporary file in the same folder is written, flushed to the disk and renamed. A failure
  * leaves nothing behind. Pieces are written one after the other without being joined in memory.
  */
-export function writeFileAtomic(path: string, data: FileData | Iterable<FileData>): void {
+export function writeFileAtomic(
+  path: string,
+  data: FileData | Iterable<FileData>,
+  { beforeRename }: AtomicWriteOptions = {},
+): void {
   const folder = dirname(path);
-  // A short name of its own: one derived from a long file name could exceed what the file system allows.
-  const temporary = join(folder, `.${randomBytes(8).toString('hex')}.tmp`);
+  const temporary = temporaryFile(folder);
   try {
     const file = openSync(temporary, 'wx');
     try {
@@ -37,14 +50,61 @@ export function writeFileAtomic(path: string, data: FileData | Iterable<FileData
       } finally {
         closeSync(file);
       }
+      beforeRename?.();
       renameSync(temporary, path);
     } catch (error) {
-      unlinkSync(temporary);
+      rmSync(temporary, { force: true });
       throw error;
     }
     syncFolder(folder);
   } catch (error) {
     throw fileError(error, 'write', path);
+  }
+}
+
+/**
+ * A new name in a folder, which tells whose it is. A short one: one derived from a long file name could exceed what the
+ * file system allows.
+ */
+export function temporaryFile(folder: string): string {
+  return join(folder, `.${randomBytes(8).toString('hex')}.${machine()}.${process.pid}.tmp`);
+}
+
+/** Whether this is a name that `temporaryFile` gives. */
+export function isTemporary(name: string): boolean {
+  return TEMPORARY.test(name);
+}
+
+/** Removes the temporary files, in a folder and those within it, of processes of this machine that were killed. */
+export function removeAbandoned(folder: string): void {
+  if (!existsSync(folder)) return;
+  for (const path of readdirSync(folder, { recursive: true }) as string[]) {
+    const [, where, pid] = TEMPORARY.exec(basename(path)) ?? [];
+    if (where === machine() && !isAlive(Number(pid))) rmSync(join(folder, path), { force: true });
+  }
+}
+
+/** Those of earlier versions had no owner. */
+const TEMPORARY = /^\.[0-9a-f]{16}(?:\.([0-9a-f]{8})\.(\d+))?\.tmp$/;
+
+/** Where the numbers of processes have their meaning: a host, or a container of it. */
+function machine(): string {
+  let space = '';
+  try {
+    space = readlinkSync('/proc/self/ns/pid');
+  } catch {
+    // Only Linux has it.
+  }
+  return createHash('sha256').update(`${hostname()} ${space}`).digest('hex').slice(0, 8);
+}
+
+/** Whether there is a process of this number on this machine. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 
@@ -69,10 +129,10 @@ function makeWithParents(path: string): void {
   }
 }
 
-/** The content of a file of any size, or of a pipe. */
+/** The content of a file of any size, or, unless `readingWithin` is in force, of a pipe. */
 export function readBytes(path: string): Uint8Array<ArrayBuffer> {
   try {
-    const file = openSync(path, 'r');
+    const file = isConfined() ? openRegular(path) : openSync(path, 'r');
     try {
       const stat = fstatSync(file);
       // Pipes and the kernel's virtual files do not know their size.
@@ -103,12 +163,12 @@ export function readText(path: string): string {
   }
 }
 
-/** What the operating system refused, as a sentence with the path; any other error is returned as it is. */
+/** What the operating system refused, as a sentence with the path and its `code`; any other error is returned as it is. */
 export function fileError(error: unknown, verb: 'read' | 'write', path: string): unknown {
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error;
   const code = String(error.code);
   const reason = REASONS[code] ?? `the operating system answered ${code} to ${String(error.syscall)}`;
-  return new InputError(`cannot ${verb} it: ${reason}`, { file: path });
+  return Object.assign(new InputError(`cannot ${verb} it: ${reason}`, { file: path }), { code });
 }
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -122,6 +182,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'the name is too long',
   ENOENT: 'no such file or folder',
   ENOSPC: 'the disk is full',
+  ELOOP: 'it is a link',
   ENOTDIR: 'a part of the path is a file, not a folder',
   EPERM: 'the operation is not permitted',
   EROFS: 'the file system is read-only',
@@ -135,7 +196,7 @@ function writeAll(file: number, bytes: Uint8Array): void {
 }
 
 /** Makes the new name itself durable. Windows has no such call, and some network file systems refuse it. */
-function syncFolder(folder: string): void {
+export function syncFolder(folder: string): void {
   if (process.platform === 'win32') return;
   const handle = openSync(folder, 'r');
   try {

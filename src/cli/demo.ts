@@ -75,7 +75,8 @@ async function runDemo({ config: name, about, strategies }: Demo, { out, seed, j
   const { trainingRun } = await import('./training-run.js');
 
   const file = fileURLToPath(new URL(`../../configs/${name}.yaml`, import.meta.url));
-  const folder = freeFolder(join(out, name));
+  // Not runs/demo: that is where `tcts train configs/demo.yaml` puts its run.
+  const folder = freeFolder(join(out, `${name}-strategies`));
   const say = (text: string) => !json && process.stdout.write(text);
   say(`${about}\n\n`);
 
@@ -117,7 +118,7 @@ async function runDemo({ config: name, about, strategies }: Demo, { out, seed, j
   say(`${distributionPlot(tasks, episodes)}\n\nrun folders: ${folder}\n`);
 }
 
-/** `runs/demo`, or the first of `runs/demo-2`, `runs/demo-3`, … that is not there yet. */
+/** The path, or the first of `path-2`, `path-3`, … that is not there yet. */
 function freeFolder(path: string): string {
   for (let n = 1; ; n++) {
     const candidate = n === 1 ? path : `${path}-${n}`;

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
 import type { Command } from 'commander';
+import { commonKeys, workersOf } from '../run/config/common.js';
 import { toolVersion } from '../run/versions.js';
 import { IR_VERSION, OPSET } from '../tensor/onnx.js';
 import { colorsFor } from './colors.js';
@@ -10,7 +11,8 @@ import { colorsFor } from './colors.js';
 export interface Diagnosis {
   readonly versions: { tcts: string; node: string; onnxruntime: string; onnxIr: number; onnxOpset: number };
   readonly machine: { cpu: string; cores: number; simd: readonly string[]; memoryGiB: number; freeGiB: number };
-  readonly threads: { workers: number; perWorker: number };
+  /** What a configuration that says nothing of it gets: cores in use, and workers that share each batch. */
+  readonly defaults: { threads: number; workers: number };
   readonly speed: {
     gemmGflops: Readonly<Record<string, number>>;
     gruSamplesPerSecond: Readonly<Record<string, number>>;
@@ -34,6 +36,7 @@ export function registerDoctor(program: Command): void {
 
 async function diagnose(): Promise<Diagnosis> {
   const cores = availableParallelism();
+  const threads = commonKeys.threads.parse(undefined);
   const missing = whatIsMissing();
   const broken = missing.some(({ fatal }) => fatal);
   const { gemmSpeed, gruSpeed } = broken
@@ -60,27 +63,28 @@ async function diagnose(): Promise<Diagnosis> {
       memoryGiB: round(totalmem() / 2 ** 30),
       freeGiB: round(freemem() / 2 ** 30),
     },
-    threads: { workers: cores, perWorker: 1 },
+    defaults: { threads, workers: workersOf({ threads, workers: commonKeys.workers.parse(undefined) }) },
     speed: { gemmGflops: await measure(gemmSpeed), gruSamplesPerSecond: await measure(gruSpeed) },
     missing,
   };
 }
 
-function describe({ versions, machine, threads, speed, missing }: Diagnosis): string {
-  const perThread = (figures: Readonly<Record<string, number>>, unit: string): string =>
+function describe({ versions, machine, defaults, speed, missing }: Diagnosis): string {
+  const each = (figures: Readonly<Record<string, number>>, unit: string, thing: string): string =>
     Object.entries(figures)
-      .map(([count, value]) => `${value.toLocaleString('en')} ${unit} with ${count} thread${count === '1' ? '' : 's'}`)
+      .map(([count, value]) => `${value.toLocaleString('en')} ${unit} with ${some(Number(count), thing)}`)
       .join(', ') || 'not measured';
+  const others = machine.cores === defaults.threads ? '' : `; for all of this machine: --set threads=${machine.cores}`;
   const rows: [string, string][] = [
     ['tcts', versions.tcts],
     ['Node.js', versions.node],
     ['ONNX Runtime', `${versions.onnxruntime} (models: IR ${versions.onnxIr}, opset ${versions.onnxOpset})`],
-    ['processor', `${machine.cpu}, ${machine.cores} core${machine.cores === 1 ? '' : 's'}`],
+    ['processor', `${machine.cpu}, ${some(machine.cores, 'core')}`],
     ['SIMD', machine.simd.join(' ') || 'unknown'],
     ['memory', `${machine.memoryGiB} GiB, ${machine.freeGiB} GiB free`],
-    ['threads in use', `${threads.workers} data-parallel worker(s) with ${threads.perWorker} thread each by default`],
-    ['matrix product', perThread(speed.gemmGflops, 'GFLOP/s')],
-    ['GRU training', perThread(speed.gruSamplesPerSecond, 'samples/s')],
+    ['threads in use', `${defaults.threads} by default, as ${some(defaults.workers, 'data-parallel worker')}${others}`],
+    ['matrix product', each(speed.gemmGflops, 'GFLOP/s', 'thread')],
+    ['GRU training', each(speed.gruSamplesPerSecond, 'samples/s', 'worker')],
   ];
   const { bold, green, red, yellow } = colorsFor(process.stdout);
   const table = rows.map(([name, value]) => `${bold(name.padEnd(15))} ${value}\n`).join('');
@@ -127,5 +131,7 @@ function simdFeatures(): string[] {
     /^(sse4_2|avx|avx2|fma|f16c|avx512(f|bw|vl|_vnni|_bf16)|amx_(tile|bf16)|asimd|sve2?)$/.test(flag),
   );
 }
+
+const some = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? '' : 's'}`;
 
 const round = (value: number): number => Math.round(value * 10) / 10;

@@ -1,25 +1,27 @@
+import { basename } from 'node:path';
 import { InputError } from '../errors.js';
 import type { Risk } from '../forecast/backtest/index.js';
 import { type Comparison, compareForecasts } from '../forecast/comparison.js';
 import { type Evaluation, evaluateForecast } from '../forecast/evaluation.js';
-import { type Evaluate, refuseFlags } from './evaluate.js';
+import { dataInWords, type Evaluate, refuseFlags } from './evaluate.js';
 import { textTable } from './text-table.js';
 import { formatFigure } from './train.js';
 
 /** `tcts evaluate` for a run of a forecast. */
 export const evaluateForecastRun: Evaluate = async (run, flags) => {
-  refuseFlags(flags, 'forecast', 'k', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'loss');
+  refuseFlags(flags, 'forecast', 'k', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'loss', 'unit');
   const { split = 'test', data, against, threads } = flags;
   if (split !== 'test' && split !== 'validation') {
     throw new InputError(`expected test or validation, found ${JSON.stringify(split)}`, { key: '--split' });
   }
   const evaluation = await evaluateForecast(run, { split, data, threads });
   if (against === undefined) return { json: evaluation, text: textOf(evaluation) };
-  const comparison = compareForecasts(run, against, split);
+  const comparison = compareForecasts(run, against, basename(evaluation.folder!));
   return { json: { ...evaluation, comparison }, text: `${textOf(evaluation)}\n\n${comparisonText(comparison)}` };
 };
 
-function textOf({ split, main, samples, scores, labelDays, quintiles, backtest, notes, folder }: Evaluation): string {
+function textOf(evaluation: Evaluation): string {
+  const { split, data, main, samples, scores, labelDays, quintiles, backtest, notes, folder } = evaluation;
   const { days, ...figures } = scores;
   const risks: [string, Risk][] = [
     ['portfolio after costs', backtest.portfolio],
@@ -28,7 +30,7 @@ function textOf({ split, main, samples, scores, labelDays, quintiles, backtest, 
     ['excess after costs', backtest.excessAfterCosts],
   ];
   return [
-    `${split} part, day ${main} ahead: ${samples} forecasts on ${days} days with a correlation`,
+    `${split} part of ${dataInWords(data)}, day ${main} ahead: ${samples} forecasts on ${days} days with a correlation`,
     '',
     textTable(Object.keys(figures), [Object.values(figures).map(formatFigure)]),
     '',

@@ -5,7 +5,7 @@ import { checkpointInWords } from '../translate/checkpoint-choice.js';
 import { searchDefaults } from '../translate/decode/search.js';
 import { evaluateTranslation, type TranslationScores } from '../translate/evaluate.js';
 import { evaluateWaitLoss } from '../translate/wait-loss.js';
-import { type Evaluate, refuseFlags } from './evaluate.js';
+import { dataInWords, type Evaluate, refuseFlags } from './evaluate.js';
 import { policiesOf } from './search-flags.js';
 import { textTable } from './text-table.js';
 
@@ -13,22 +13,23 @@ import { textTable } from './text-table.js';
 export const evaluateTranslationRun: Evaluate = async (run, flags) => {
   refuseFlags(flags, 'translation', 'against');
   if (flags.loss) return evaluateLoss(run, flags);
-  const { split = 'test', data: corpus, models, checkpoint = 'best', threads } = flags;
+  const { split = 'test', data: corpus, models, checkpoint = 'best', threads, unit } = flags;
   const { beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd } = flags;
   const policies = policiesOf(flags);
   const progress = new ProgressOfPolicies();
   const onProgress = progress.update.bind(progress);
-  const options = { split, corpus, policies, models, beam, earlyEnd, checkpoint, threads, onProgress };
+  const options = { split, corpus, policies, models, beam, earlyEnd, checkpoint, threads, unit, onProgress };
   const scores = await evaluateTranslation(run, options);
   progress.end();
-  const json = { run, split, beam, early_end: earlyEnd, checkpoint, results: scores.map(figures) };
-  const setting = `${split}, beam ${beam}, early end ${earlyEnd}ed, ${checkpointInWords(checkpoint)}`;
+  const [{ data }] = scores;
+  const json = { run, data, split, beam, early_end: earlyEnd, checkpoint, results: scores.map(figures) };
+  const setting = `${split} of ${dataInWords(data)}, beam ${beam}, early end ${earlyEnd}ed, ${checkpointInWords(checkpoint)}`;
   return { json, text: textOf(scores, setting) };
 };
 
 /** `tcts evaluate --loss`: how likely the references are under wait-k. */
 const evaluateLoss: Evaluate = async (run, flags) => {
-  refuseFlags(flags, 'translation with --loss', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'data');
+  refuseFlags(flags, 'translation with --loss', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'data', 'unit');
   const { k: waits, split, threads } = flags;
   if (waits === undefined) throw new InputError('missing, expected waits to measure the loss with', { key: '--k' });
   const losses = await evaluateWaitLoss(run, { waits, split, threads });
@@ -70,6 +71,7 @@ function figures(scores: TranslationScores): Record<string, unknown> {
     chrf_signature: chrfSignature,
     length_ratio: scores.lengthRatio,
     ended_early: scores.endedEarly,
+    unit: scores.unit,
     latency,
     sentences_per_second: scores.speed,
     folder,
@@ -77,7 +79,7 @@ function figures(scores: TranslationScores): Record<string, unknown> {
 }
 
 function textOf(scores: readonly TranslationScores[], setting: string): string {
-  const [{ signature, sentences }] = scores;
+  const [{ signature, sentences, unit }] = scores;
   const onlyWaits = scores.every(({ k }) => k !== null);
   const head = [
     onlyWaits ? 'k' : 'policy',
@@ -105,7 +107,7 @@ function textOf(scores: readonly TranslationScores[], setting: string): string {
     `${sentences} sentences of ${setting}`,
     'BLEU: multi-bleu of the tokenised text; length: words of the output over words of the references',
     `sacreBLEU: ${signature}`,
-    'latency: first subwords and output length (stacl), then words and reference length (simuleval)',
+    `latency: first subwords and output length (stacl), then ${unit === 'word' ? 'words' : 'characters'} and reference length (simuleval)`,
     `outputs and instances.log: ${scores.map(({ folder }) => folder).join(', ')}`,
   ].join('\n');
 }

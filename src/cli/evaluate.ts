@@ -1,5 +1,9 @@
+import { join } from 'node:path';
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
+import { removeAbandoned } from '../files.js';
+import { LATENCY_UNITS, type LatencyUnit } from '../metrics/index.js';
+import type { EvaluatedData } from '../run/index.js';
 import type { CheckpointChoice } from '../translate/index.js';
 import { addPolicyFlags, checkpointOption, POLICY_HELP, type PolicyFlags } from './search-flags.js';
 
@@ -12,6 +16,7 @@ export interface EvaluateFlags extends PolicyFlags {
   readonly earlyEnd?: 'allow' | 'block';
   readonly checkpoint?: CheckpointChoice;
   readonly loss?: boolean;
+  readonly unit?: LatencyUnit;
   readonly threads: number;
   readonly json: boolean;
 }
@@ -51,6 +56,12 @@ export function registerEvaluate(program: Command): void {
       ]),
     )
     .addOption(checkpointOption())
+    .addOption(
+      new Option(
+        '--unit <name>',
+        "translation: what SimulEval's latency counts (default: char for targets without spaces, else word)",
+      ).choices(LATENCY_UNITS),
+    )
     .option(
       '--loss',
       'translation: only the loss with each wait of --k (split: that of validation); nothing is translated',
@@ -61,7 +72,8 @@ export function registerEvaluate(program: Command): void {
       'after',
       `
 Besides what is printed, everything behind it is written to RUN/evaluation: a forecast's scores of each day, returns by
-quintile, the course of the backtest and all predictions; a translation's outputs and delays.
+quintile, the course of the backtest and all predictions; a translation's outputs and delays. With --data the folder has
+the name of the data at its end, and what was measured on the run's own data stays.
 
 ${POLICY_HELP}
 The flag may be repeated; lists as in wait-k:1,3 or wait-if-diff:initial=2,4,step=1,2 stand for all combinations.
@@ -75,7 +87,10 @@ Examples:
   tcts evaluate runs/full --policy wait-if-diff:initial=2,4,6,step=1,2`,
     )
     .action(async (run: string, flags: EvaluateFlags) => {
-      const { openRun } = await import('../run/index.js');
+      const { INTERRUPTED, listenForInterrupt, openRun } = await import('../run/index.js');
+      // Between two writes, not within one.
+      listenForInterrupt({ announce: () => process.exit(INTERRUPTED) });
+      removeAbandoned(join(run, 'evaluation'));
       const { problem } = openRun(run).config as { problem?: { kind?: string } };
       const kind = KINDS[problem?.kind ?? ''];
       if (kind === undefined) {
@@ -88,6 +103,11 @@ Examples:
       const { json, text } = await (await kind())(run, flags);
       process.stdout.write(flags.json ? `${JSON.stringify(json)}\n` : `${text}\n`);
     });
+}
+
+/** `corpora/wmt15 (not the run's own)`. */
+export function dataInWords({ name, own }: EvaluatedData): string {
+  return own ? name : `${name} (not the run's own)`;
 }
 
 /** Refuses flags that mean nothing for a kind of run. */

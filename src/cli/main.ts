@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { program } from './program.js';
-import { runCommand } from './report-errors.js';
+import { endWithoutReader, runCommand } from './report-errors.js';
 
+endWithoutReader();
 await runCommand(() => program().parseAsync(process.argv));

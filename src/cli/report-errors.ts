@@ -8,6 +8,18 @@ export async function runCommand(command: () => Promise<unknown>): Promise<void>
   } catch (error) {
     process.exitCode = 1;
     reportError(error);
+    // Threads that the failure has left behind must not keep the process, and a sweep that waits for it, for ever.
+    setTimeout(() => process.exit(), GRACE).unref();
+  }
+}
+
+/** Whoever reads the output may leave before its end, as `head` does: then the process ends without a word. */
+export function endWithoutReader(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+      process.exit();
+    });
   }
 }
 
@@ -23,3 +35,6 @@ function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return `internal error: ${message} (set TCTS_DEBUG=1 for the stack)`;
 }
+
+/** Milliseconds in which what is still open can close. */
+const GRACE = 2000;

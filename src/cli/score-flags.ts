@@ -7,6 +7,7 @@ import {
   bleuMetric,
   formatBleu,
   formatMultiBleu,
+  isWithoutSpaces,
   multiBleuFromStatistics,
   multiBleuMetric,
   type SegmentMetric,
@@ -15,6 +16,7 @@ import {
   TOKENIZER_NAMES,
   type TokenizerName,
 } from '../metrics/index.js';
+import { colorsFor } from './colors.js';
 
 /** The flags that say which BLEU is meant. */
 export interface BleuFlags {
@@ -65,6 +67,20 @@ export function bleuOf(flags: BleuFlags): {
 
 export function print(line: string): void {
   process.stdout.write(`${line}\n`);
+}
+
+/** Something that the user should know of figures which are printed all the same. */
+export function warn(sentence: string): void {
+  process.stderr.write(`${colorsFor(process.stderr).yellow('tcts: warning:')} ${sentence}\n`);
+}
+
+/** BLEU of sentences that count as single words is 0, or next to it, whatever they say. */
+export function warnOfSpaces({ tokenize, multiBleu }: BleuFlags, references: readonly (readonly string[])[]): void {
+  if (tokenize !== undefined || multiBleu || !isWithoutSpaces(references.flat())) return;
+  warn(
+    'the references are written without spaces, and the tokeniser 13a takes what stands between spaces for a word: ' +
+      '--tokenize zh is for Chinese, char for other languages',
+  );
 }
 
 /** Parses the value of a flag. */

@@ -4,14 +4,19 @@ import {
   corpusLatency,
   instanceLatency,
   LATENCY_CONVENTIONS,
+  LATENCY_UNITS,
   type LatencyConvention,
+  type LatencyInstance,
+  type LatencyUnit,
+  oddDelays,
   parseInstance,
 } from '../metrics/index.js';
-import { print } from './score-flags.js';
+import { print, warn } from './score-flags.js';
 import { readInput, splitLines } from './score-input.js';
 
 interface LatencyFlags {
   convention: LatencyConvention;
+  unit?: LatencyUnit;
   perInstance?: boolean;
   json?: boolean;
 }
@@ -33,6 +38,12 @@ export function registerLatency(score: Command): void {
         .choices(LATENCY_CONVENTIONS)
         .default('simuleval'),
     )
+    .addOption(
+      new Option(
+        '--unit <name>',
+        'simuleval: what delays and references are counted in (default: what the file says, else word)',
+      ).choices(LATENCY_UNITS),
+    )
     .option('--per-instance', 'also the figures of each instance')
     .option('--json', 'print one JSON object')
     .addHelpText(
@@ -41,14 +52,19 @@ export function registerLatency(score: Command): void {
 Example:
   echo '{"delays": [3, 4, 5, 5], "source_length": 5, "reference_length": 4}' | tcts score latency - --json
 
-delays: source words read before each output word. Instead of reference_length a reference text is accepted.
-Instances without output are skipped; one without a reference is measured by its own length.`,
+delays: source words read before each output word, or with --unit char before each character, for languages that are
+written without spaces. Instead of reference_length a reference text is accepted. Instances without output are skipped;
+one without a reference is measured by its own length. Delays that fall or go beyond the source are counted and said.`,
     )
     .action(async (path: string, flags: LatencyFlags) => {
       const input = await readInput(path);
       const instances = splitLines(input).map((line, i) => {
         const text = i === 0 ? line.replace(/^\ufeff/, '') : line;
-        return parseInstance(text, { file: input.name, line: i + 1 });
+        return parseInstance(
+          text,
+          { file: input.name, line: i + 1 },
+          flags.convention === 'stacl' ? 'token' : flags.unit,
+        );
       });
       if (instances.every((instance) => instance.delays.length === 0)) {
         throw new InputError('no instance has an output: latency is undefined', { file: input.name });
@@ -56,9 +72,11 @@ Instances without output are skipped; one without a reference is measured by its
       const { counted, skipped, ...mean } = corpusLatency(instances, flags.convention);
       const each = flags.perInstance ? instances.map((one) => instanceLatency(one, flags.convention)) : undefined;
       const withoutReference = instances.filter((one) => one.referenceLength === undefined).length;
+      const { falling, beyondSource } = oddDelays(instances);
+      if (flags.convention === 'simuleval') warnOfLengths(instances, input.name);
 
       if (flags.json) {
-        const counts = { counted, skipped, without_reference: withoutReference };
+        const counts = { counted, skipped, without_reference: withoutReference, falling, beyond_source: beyondSource };
         const list = each?.map((latency) => latency ?? UNDEFINED);
         print(JSON.stringify({ convention: flags.convention, ...mean, ...counts, instances: list }));
         return;
@@ -72,7 +90,26 @@ Instances without output are skipped; one without a reference is measured by its
       if (withoutReference > 0 && flags.convention === 'simuleval') {
         notes.push(`${withoutReference} without reference measured by their own length`);
       }
+      if (falling > 0) notes.push(`${falling} with falling delays`);
+      if (beyondSource > 0) notes.push(`${beyondSource} with delays beyond the source`);
       print(`${MEASURES.map((name) => `${name} = ${mean[name].toFixed(3)}`).join('  ')}`);
       print(`${flags.convention} convention, ${notes.join(', ')}`);
     });
 }
+
+/** Outputs that are many times as long as their references, or the reverse, were hardly counted in the same unit. */
+function warnOfLengths(instances: readonly LatencyInstance[], file: string): void {
+  const compared = instances.filter(
+    ({ delays, referenceLength }) => delays.length > 0 && referenceLength !== undefined,
+  );
+  const written = compared.reduce((sum, { delays }) => sum + delays.length, 0);
+  const expected = compared.reduce((sum, { referenceLength }) => sum + referenceLength!, 0);
+  if (written <= UNLIKELY * expected && expected <= UNLIKELY * written) return;
+  warn(
+    `${file}: ${written} delays for references of ${expected} units: AL, LAAL and AP mean nothing unless both are counted ` +
+      'in the same one (--unit word or char)',
+  );
+}
+
+// A word has five or six characters where there are spaces, and a sentence ten and more where there are none.
+const UNLIKELY = 4;

@@ -7,7 +7,7 @@ import {
   sumSegments,
   terMetric,
 } from '../metrics/index.js';
-import { addBleuFlags, type BleuFlags, bleuOf, print, wholeNumber } from './score-flags.js';
+import { addBleuFlags, type BleuFlags, bleuOf, print, warnOfSpaces, wholeNumber } from './score-flags.js';
 import { readAligned } from './score-input.js';
 
 interface TextFlags extends BleuFlags {
@@ -39,6 +39,7 @@ The signature is sacreBLEU's; its version ends in +tcts: the figures are those o
     )
     .action(async (hypothesis: string, references: string[], flags: TextFlags) => {
       const [ours, ...theirs] = await readAligned([hypothesis, ...references]);
+      warnOfSpaces(flags, theirs);
       const { metric, evaluate, format } = bleuOf(flags);
       const statistics = measureSegments(metric, ours, theirs);
       const result = evaluate(sumSegments(statistics));

@@ -40,7 +40,7 @@ Examples:
   tcts train configs/demo.yaml --set strategy.name=mtl --set name=demo-mtl --set seed=2
   tcts train configs/csi300.yaml --strategy mtl --main 2 --tasks 5 --model gru
   tcts train --resume runs/demo-mtl
-  mpirun -n 2 tcts train configs/csi300.yaml --set threads=1`,
+  mpirun -n 2 tcts train configs/csi300.yaml --set workers=1`,
     )
     .action((target: string, options: TrainOptions) => inMpiJob((ranks) => trainCommand(target, options, ranks)));
 }

@@ -1,16 +1,20 @@
 import { join } from 'node:path';
-import { writeFileAtomic } from '../files.js';
+import { InputError } from '../errors.js';
+import { DivergedError } from '../optim/index.js';
 import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import {
   bestCheckpoint,
   checkpointFolder,
+  latestCheckpoint,
   runSession,
   runSharedSession,
   type Session,
   type SessionOutcome,
   type Snapshot,
   shareSnapshot,
+  type WriteFile,
+  workersOf,
 } from '../run/index.js';
 import {
   createStrategy,
@@ -18,6 +22,7 @@ import {
   type Problem,
   partOf,
   requireSinglePass,
+  type Strategy,
   totalUpdates,
   train,
   trainee,
@@ -59,34 +64,50 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
   const isFirst = ranks === undefined || ranks.rank === 0;
   const quiet = options.quiet === true || !isFirst;
   const random = new Random(config.seed);
-  const { threads, workers } = config;
+  const { threads } = config;
   const note = quiet ? undefined : (line: string) => process.stderr.write(`${line}\n`);
-  const context = { random: random.fork('problem'), threads, workers, ranks, note };
+  const context = { random: random.fork('problem'), threads, workers: workersOf(config), ranks, note };
   const problem = await createProblem(config.problem, context);
-  const strategy = await createStrategy(config.strategy, problem, random.fork('strategy'), threads);
+  let strategy: Strategy | undefined;
   try {
+    strategy = await createStrategy(config.strategy, problem, random.fork('strategy'), threads);
     requireSinglePass(strategy, config.earlyStopping.patience);
     const subject = trainee(problem, strategy);
     const total = totalUpdates(config.training, strategy);
     const logEvery = config.logging.everySteps;
     const sessionOptions = { folder, config, resume, total, quiet };
-    const loop = (session: Session): Promise<void> => {
+    const loop = async (session: Session): Promise<void> => {
       if (isFirst) problem.saveFiles?.(folder);
-      return train(subject, session, { ...config.training, logEvery, onEpisode });
+      try {
+        await train(subject, session, { ...config.training, logEvery, onEpisode });
+      } catch (error) {
+        throw error instanceof DivergedError ? diverged(error, folder, config) : error;
+      }
+    };
+    let result: TrainingResult | undefined;
+    const conclude = async (outcome: SessionOutcome, write: WriteFile): Promise<void> => {
+      if (outcome.state === 'interrupted') return;
+      result = await evaluateBest(folder, problem, outcome, ranks);
+      write('result.json', `${JSON.stringify(result, null, 2)}\n`);
     };
     const outcome =
       ranks === undefined
-        ? await runSession(sessionOptions, subject, loop)
-        : await runSharedSession(ranks, sessionOptions, subject, loop);
-    const tasks = problem.tasks.map(({ name }) => name);
-    if (outcome.state === 'interrupted') return { outcome, result: undefined, tasks };
-    const result = await evaluateBest(folder, problem, outcome, ranks);
-    if (isFirst) writeFileAtomic(join(folder, 'result.json'), `${JSON.stringify(result, null, 2)}\n`);
-    return { outcome, result, tasks };
+        ? await runSession(sessionOptions, subject, loop, conclude)
+        : await runSharedSession(ranks, sessionOptions, subject, loop, conclude);
+    return { outcome, result, tasks: problem.tasks.map(({ name }) => name) };
   } finally {
-    await strategy.close?.();
+    await strategy?.close?.();
     await problem.close?.();
   }
+}
+
+/** What was not finite and where, what is left of the run, and what to try. */
+function diverged({ message }: DivergedError, folder: string, { problem }: TrainConfig): InputError {
+  const saved = latestCheckpoint(checkpointFolder(folder), () => {});
+  const kept = saved === undefined ? 'no checkpoint had been saved' : `the checkpoint of update ${saved.step} is kept`;
+  const key = 'learning' in problem ? 'problem.learning.peak' : 'learningRate' in problem ? 'problem.learningRate' : '';
+  const rate = `a lower learning rate${key && ` (${key})`} may help`;
+  return new InputError(`training has diverged: ${message}; ${kept}; ${rate}`, { file: folder });
 }
 
 async function evaluateBest(
@@ -95,7 +116,7 @@ async function evaluateBest(
   { step, best }: SessionOutcome,
   ranks: Ranks | undefined,
 ): Promise<TrainingResult> {
-  const saved = ranks === undefined || ranks.rank === 0 ? bestState(folder) : undefined;
+  const saved = best !== null && (ranks === undefined || ranks.rank === 0) ? bestState(folder, best.step) : undefined;
   const state = ranks === undefined ? saved : shareSnapshot(ranks, saved);
   if (state !== undefined) problem.restore(state);
   return {
@@ -105,10 +126,17 @@ async function evaluateBest(
   };
 }
 
-/** The problem as it was at its best. */
-function bestState(folder: string): Snapshot | undefined {
-  const saved = bestCheckpoint(checkpointFolder(folder));
-  if (saved === undefined) return undefined;
+/** The problem as it was at its best. The last model is not put in its place: its figures would not be those of the best. */
+function bestState(folder: string, step: number): Snapshot {
+  const checkpoints = checkpointFolder(folder);
+  const saved = bestCheckpoint(checkpoints);
+  if (saved?.step !== step) {
+    const found = saved === undefined ? 'it is missing' : `it is that of update ${saved.step}`;
+    throw new InputError(
+      `expected the best model of the run, that of update ${step}, but ${found}; result.json is left as it was`,
+      { file: join(checkpoints, 'best.safetensors') },
+    );
+  }
   const { subject } = saved.state as { subject: unknown };
   return partOf({ tensors: saved.tensors, state: subject }, 'problem');
 }

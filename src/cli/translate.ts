@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
-import type { StreamOptions } from '../translate/decode/stream.js';
-import type { TextStream } from '../translate/decode/text-stream.js';
+import type { TextStream, TextStreamOptions } from '../translate/decode/text-stream.js';
 import type { Translator } from '../translate/decode/translator.js';
+import { reportError } from './report-errors.js';
 import { readInput, splitLines } from './score-input.js';
 import {
   addPolicyFlags,
@@ -32,7 +32,8 @@ export function registerTranslate(program: Command): void {
       'after',
       `
 A line of standard input is a sentence; a word is read as soon as the white space after it has arrived, and the
-translation is written as soon as the policy allows. An empty line gives an empty line. With a beam, what is left to be
+translation is written as soon as the policy allows. An empty line gives an empty line; a sentence that is too long for
+the model is left untranslated, with a message and exit code 1. With a beam, what is left to be
 written after the last word comes at once; --beam 1 writes it token by token.
 
 ${POLICY_HELP}
@@ -46,11 +47,6 @@ Examples:
 }
 
 async function translateCommand(run: string, flags: TranslateFlags): Promise<void> {
-  // Whoever reads the output may leave before its end, as `head` does.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    process.exit();
-  });
   const [policyText, ...others] = policiesOf(flags) ?? [];
   if (others.length > 0) throw new InputError('expected one policy, found several', { key: '--policy' });
   const { checkpoint, threads, ...search } = searchOf(flags);
@@ -60,11 +56,12 @@ async function translateCommand(run: string, flags: TranslateFlags): Promise<voi
   try {
     const policy = translator.policy(policyText);
     if (flags.input === undefined) {
-      await translateArrivals((onEvent) => translator.stream(policy, { ...search, onEvent }), translator, flags.trace);
+      await translateArrivals((show) => translator.stream(policy, { ...search, ...show }), translator, flags.trace);
       return;
     }
     const input = await readInput(flags.input);
-    const lines = await located(input.name, undefined, () => translator.lines(splitLines(input), policy, search));
+    const onTooLong = (line: number, reason: InputError): void => refuseSentence(reason, input.name, line + 1);
+    const lines = await translator.lines(splitLines(input), policy, { ...search, onTooLong });
     process.stdout.write(lines.map((line) => `${line}\n`).join(''));
   } finally {
     await translator.close();
@@ -73,34 +70,49 @@ async function translateCommand(run: string, flags: TranslateFlags): Promise<voi
 
 /** Translates standard input, a sentence a line, while its words arrive. */
 async function translateArrivals(
-  begin: (onEvent?: StreamOptions['onEvent']) => TextStream,
+  begin: (options: TextStreamOptions) => TextStream,
   { source, target }: Translator,
   traced = false,
 ): Promise<void> {
   const { arrivals } = await import('../translate/decode/arrivals.js');
   const { tokenName } = await import('../translate/decode/text-stream.js');
   const trace = (action: string, text: string): boolean => process.stdout.write(`${action}\t${text}\n`);
-  const onEvent: StreamOptions['onEvent'] = traced
-    ? ({ action, token }) => trace(action, tokenName(action === 'READ' ? source : target, token))
-    : undefined;
-  let sentence: TextStream | undefined;
   let written = '';
+  const options: TextStreamOptions = {
+    onEvent: traced
+      ? ({ action, token }) => trace(action, tokenName(action === 'READ' ? source : target, token))
+      : undefined,
+    onText(text) {
+      written += text;
+      if (!traced) process.stdout.write(text);
+    },
+  };
+  let sentence: TextStream | undefined;
+  let refused = false;
   let line = 1;
-  const show = async (piece: Promise<string>): Promise<void> => {
-    const text = await located(STANDARD_INPUT, line, () => piece);
-    written += text;
-    if (!traced) process.stdout.write(text);
+  const next = async (step: () => Promise<unknown>): Promise<void> => {
+    try {
+      await step();
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      refused = true;
+      refuseSentence(error, STANDARD_INPUT, line);
+    }
   };
   for await (const arrival of arrivals(process.stdin, STANDARD_INPUT)) {
     if ('word' in arrival) {
-      sentence ??= begin(onEvent);
-      await show(sentence.push(arrival.word));
+      if (refused) continue;
+      sentence ??= begin(options);
+      const [stream, { word }] = [sentence, arrival];
+      await next(() => stream.push(word));
       continue;
     }
-    if (sentence !== undefined) await show(sentence.end());
+    const stream = sentence;
+    if (stream !== undefined && !refused) await next(() => stream.end());
     if (traced) trace('TEXT', written);
     else process.stdout.write('\n');
     sentence = undefined;
+    refused = false;
     written = '';
     line++;
   }
@@ -108,11 +120,8 @@ async function translateArrivals(
 
 const STANDARD_INPUT = 'standard input';
 
-/** Says where a sentence stands that cannot be translated. */
-async function located<T>(file: string, line: number | undefined, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw error instanceof InputError ? new InputError(error.message, { file, line }) : error;
-  }
+/** Says which sentence cannot be translated and why. The others are; the exit code tells that something is missing. */
+function refuseSentence({ message }: InputError, file: string, line: number): void {
+  process.exitCode = 1;
+  reportError(new InputError(`${message}: it is left untranslated`, { file, line }));
 }

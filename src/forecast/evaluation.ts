@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import type { ForecastScores } from '../metrics/index.js';
+import { dataDigest, dataName, type EvaluatedData, evaluationFolder } from '../run/index.js';
 import {
   type Backtest,
   type BacktestOptions,
@@ -23,7 +24,7 @@ export interface EvaluationOptions {
   /** Default 1. */
   readonly threads?: number;
   readonly backtest?: BacktestOptions;
-  /** Where files are written. Default `evaluation/<split>` in the run folder; null: nowhere. */
+  /** Where files are written. Default `evaluation/<split>` in the run folder, for other data with their name; null: nowhere. */
   readonly out?: string | null;
 }
 
@@ -53,6 +54,7 @@ export interface ForecastFigures {
 /** What the forecasts of a part came to. */
 export interface Evaluation extends ForecastFigures {
   readonly split: 'validation' | 'test';
+  readonly data: EvaluatedData;
   /** What was odd in data other than the run's own, and windows that begin before the data do. */
   readonly notes: readonly Note[];
   /** Folder with the series, if they were written. */
@@ -64,16 +66,19 @@ export interface Evaluation extends ForecastFigures {
  * day), `quintiles.csv`, `backtest.csv` and `predictions.csv` (which `tcts score forecast` reads).
  */
 export async function evaluateForecast(run: string, options: EvaluationOptions = {}): Promise<Evaluation> {
-  const { split = 'test', threads = 1, out = join(run, 'evaluation', split) } = options;
+  const { split = 'test', threads = 1 } = options;
   const forecaster = await openForecaster(run, threads);
   try {
     const { panel, cleaned, notes } = await openPanel(forecaster.config.data, options.data);
+    const data = evaluatedData(forecaster, panel, options.data);
+    const { out = evaluationFolder(run, split, data) } = options;
     const samples = partOf(forecaster, panel, split);
     const short = shortHistory(panel, samples, forecaster.config.features.window, split);
     const forecasts = await forecaster.predict(cleaned, samples);
     const judged = judge(forecaster.config, panel, samples, forecasts, options.backtest);
     const evaluation: Evaluation = {
       split,
+      data,
       ...judged.figures,
       // Those of the run's own data were said when it was trained.
       notes: [...(options.data === undefined ? [] : notes), ...short],
@@ -133,6 +138,15 @@ const QUINTILES = 5;
 /** The samples that training took the part to be. */
 function partOf({ config }: Forecaster, panel: Panel, split: 'validation' | 'test'): Samples {
   return splitSamples(panel, config.split, labelReach(labelSpec(config)))[split];
+}
+
+function evaluatedData({ config }: Forecaster, panel: Panel, path: string | undefined): EvaluatedData {
+  const { calendar, symbols, fields, values, members, index } = panel;
+  const bytes = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
+    new Uint8Array(buffer, byteOffset, byteLength);
+  const names = [calendar, symbols, fields, [index?.symbol ?? '']].map((list) => list.join('\n'));
+  const digest = dataDigest([...names, bytes(values), members, ...(index === undefined ? [] : [bytes(index.close)])]);
+  return { name: path ?? dataName(config.data), digest, own: path === undefined };
 }
 
 function writeSeries(

@@ -23,7 +23,7 @@ export {
   labelledSquaredError,
   meanSquaredError,
 } from './forecast.js';
-export { parseInstance } from './instances.js';
+export { type InstanceCount, parseInstance } from './instances.js';
 export {
   averageLagging,
   averageProportion,
@@ -35,6 +35,8 @@ export {
   type Latency,
   type LatencyConvention,
   type LatencyInstance,
+  type OddDelays,
+  oddDelays,
 } from './latency.js';
 export { type AnnualReturn, annualise, type LongShortDay, longShortReturns } from './long-short.js';
 export {
@@ -66,3 +68,12 @@ export { mean, standardDeviation } from './summation.js';
 export { corpusTer, editCount, sentenceTer, terMetric } from './ter.js';
 export { type TercomOptions, tercomWords } from './tercom-tokenizer.js';
 export { TOKENIZER_NAMES, type TokenizerName, tokenizers } from './tokenizers.js';
+export {
+  bleuTokenizer,
+  isWithoutSpaces,
+  LATENCY_UNITS,
+  type LatencyUnit,
+  latencyUnit,
+  outputLength,
+  referenceLength,
+} from './units.js';

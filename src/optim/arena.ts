@@ -19,11 +19,12 @@ export interface ArenaOptions {
 /**
  * All parameters of a model, their gradients and the optimiser's state, in one WebAssembly memory:
  *
- *     values | gradients | slot 0 | slot 1 | …
+ *     values | gradients | slot 0 | slot 1 | … | window
  *
  * Each region holds the parameters in the given order, every one starting on a cache line, so one kernel call
- * works on the whole model. The gaps between parameters hold zeros and stay so. The memory never grows: views are
- * valid for the life of the arena.
+ * works on the whole model. The gaps between parameters hold zeros and stay so. The window is small: whatever is only
+ * added to the gradients stays outside and passes through it. The memory never grows: views are valid for the life of
+ * the arena.
  */
 export class Arena {
   readonly dtype: 'f32' | 'f64';
@@ -41,22 +42,20 @@ export class Arena {
 
   private readonly places: ReadonlyMap<string, Place>;
   private readonly slotArrays: readonly Floats[];
+  /** Through which numbers from outside come before the kernels. */
+  private readonly window: Floats;
 
   constructor(parameters: readonly ParameterSpec[], { slots = 0, dtype = 'f32' }: ArenaOptions = {}) {
     const Elements = dtype === 'f32' ? Float32Array : Float64Array;
     const layout = layOut(parameters, CACHE_LINE / Elements.BYTES_PER_ELEMENT);
     const stride = layout.length * Elements.BYTES_PER_ELEMENT;
+    const windowLength = Math.min(layout.length, WINDOW);
     // Address 0 stays free: kernels read it as "no such array".
-    const bytes = CACHE_LINE + (2 + slots) * stride;
-    if (bytes > MAX_PAGES * PAGE_BYTES) {
-      throw new InputError(
-        `${layout.count} parameters with gradients and ${slots} optimiser arrays need ` +
-          `${(bytes / 2 ** 30).toFixed(2)} GiB, but at most 4 GiB fit into one arena`,
-      );
-    }
+    const bytes = CACHE_LINE + (2 + slots) * stride + windowLength * Elements.BYTES_PER_ELEMENT;
+    if (bytes > MAX_PAGES * PAGE_BYTES) throw full(parameters, layout.count, slots, stride, bytes);
     const memory = newMemory(bytes);
-    const region = (index: number): Floats =>
-      new Elements(memory.buffer, CACHE_LINE + index * stride, layout.length) as Floats;
+    const region = (index: number, length = layout.length): Floats =>
+      new Elements(memory.buffer, CACHE_LINE + index * stride, length) as Floats;
 
     this.dtype = dtype;
     this.names = [...layout.places.keys()];
@@ -67,6 +66,7 @@ export class Arena {
     this.values = region(0);
     this.grads = region(1);
     this.slotArrays = Array.from({ length: slots }, (_, i) => region(2 + i));
+    this.window = region(2 + slots, windowLength);
     this.address = {
       values: this.values.byteOffset,
       grads: this.grads.byteOffset,
@@ -124,9 +124,25 @@ export class Arena {
     this.grads.fill(0);
   }
 
-  private view(region: Floats, name: string): Floats {
+  /** Adds gradients that lie elsewhere, in an array laid out as those of the arena. */
+  addToGrads(others: Float32Array | Float64Array): void {
+    const { window, grads, kernels } = this;
+    for (let start = 0; start < this.length; start += window.length) {
+      const part = others.subarray(start, Math.min(this.length, start + window.length));
+      window.set(part as never);
+      kernels.axpy(grads.byteOffset + start * grads.BYTES_PER_ELEMENT, window.byteOffset, part.length, 1);
+    }
+  }
+
+  /** An array outside, laid out as the regions of the arena. */
+  newArray(): Floats {
+    return this.dtype === 'f32' ? new Float32Array(this.length) : new Float64Array(this.length);
+  }
+
+  /** The part of an array with the arena's layout that belongs to a parameter. */
+  view(array: Floats, name: string): Floats {
     const { start, size } = this.place(name);
-    return region.subarray(start, start + size);
+    return array.subarray(start, start + size);
   }
 
   private place(name: string): Place {
@@ -144,6 +160,27 @@ interface Place {
 }
 
 const CACHE_LINE = 64;
+
+/** Elements of the window: small enough for the second cache, large enough that calls do not count. */
+const WINDOW = 1 << 14;
+
+function full(
+  parameters: readonly ParameterSpec[],
+  count: number,
+  slots: number,
+  stride: number,
+  bytes: number,
+): InputError {
+  const gib = (size: number): string => `${(size / 2 ** 30).toFixed(2)} GiB`;
+  const sizeOf = ({ shape }: ParameterSpec): number => shape.reduce((product, n) => product * n, 1);
+  const [largest] = parameters.toSorted((a, b) => sizeOf(b) - sizeOf(a));
+  return new InputError(
+    `the model's ${count.toLocaleString('en')} parameters need ${gib(bytes)}, ${gib(stride)} each for values, ` +
+      `gradients and ${slots} array${slots === 1 ? '' : 's'} of the optimiser, but at most 4 GiB fit; the largest ` +
+      `parameter is ${largest.name} [${largest.shape.join(', ')}]: expected a smaller model, such as one with a ` +
+      'smaller vocabulary, shared embeddings or less width',
+  );
+}
 
 function layOut(
   parameters: readonly ParameterSpec[],

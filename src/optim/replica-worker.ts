@@ -7,9 +7,9 @@ import { floatsOver, type WorkerSetup } from './workers.js';
  * Entry of a worker thread: answers the shards it is sent with their outputs, or with the error's message. The runtime
  * does not take shared memory, so parameters and gradients pass through an arena of the worker's own.
  */
-const { executable, parameters, dtype, accumulate, sharedValues, sharedGrads } = workerData as WorkerSetup;
+const { executable, parameters, dtype, sharedValues, sharedGrads } = workerData as WorkerSetup;
 const port = parentPort!;
-const arena = new Arena(parameters, { slots: accumulate ? 1 : 0, dtype });
+const arena = new Arena(parameters, { dtype });
 const replica = await Replica.create(executable, arena, 1);
 port.postMessage('ready');
 port.on('message', (tasks: readonly ShardTask[]) => {

@@ -1,6 +1,6 @@
 import type { MaskKey } from '../kernels.js';
 import { type Executable, Session, type TypedArray, type Value } from '../tensor/index.js';
-import type { Arena } from './arena.js';
+import type { Arena, Floats } from './arena.js';
 import { parameterFeeds } from './inference.js';
 
 /** A shard of a batch to compute the gradients of. */
@@ -14,6 +14,9 @@ export const gradientName = (parameter: string): string => `gradient:${parameter
 
 /** A training program with the parameters of an arena, into which it writes their gradients. */
 export class Replica {
+  /** Gradients of a shard on their way into the sum: made when a step has more than one for the first time. */
+  private scratch: Floats | undefined;
+
   private constructor(
     readonly arena: Arena,
     private readonly session: Session,
@@ -25,17 +28,18 @@ export class Replica {
 
   /**
    * Sets the arena's gradients to the sum of those of the shards, which belong to batches of one step, and returns the
-   * other outputs of each. More than one shard needs a slot in the arena: the last is overwritten.
+   * other outputs of each.
    */
   async run(tasks: readonly ShardTask[]): Promise<Record<string, Value>[]> {
     const { arena } = this;
     const results: Record<string, Value>[] = [];
     for (const { feeds, dropoutKey } of tasks) {
-      const first = results.length === 0;
-      const target = (name: string): TypedArray => (first ? arena.grad(name) : arena.slot(arena.slots - 1, name));
-      const into = Object.fromEntries(arena.names.map((name) => [gradientName(name), target(name)]));
+      const grads = results.length === 0 ? arena.grads : this.ownScratch();
+      const into: Record<string, TypedArray> = Object.fromEntries(
+        arena.names.map((name) => [gradientName(name), arena.view(grads, name)]),
+      );
       const outputs = await this.session.run({ ...feeds, ...parameterFeeds(arena) }, { into, dropoutKey });
-      if (!first) addScratch(arena);
+      if (grads !== arena.grads) arena.addToGrads(grads);
       results.push(Object.fromEntries(Object.entries(outputs).filter(([name]) => !(name in into))));
     }
     return results;
@@ -44,9 +48,9 @@ export class Replica {
   close(): Promise<void> {
     return this.session.close();
   }
-}
 
-/** Adds the last slot of an arena to the gradients. */
-export function addScratch({ kernels, address, length, slots }: Arena): void {
-  kernels.axpy(address.grads, address.slots[slots - 1], length, 1);
+  private ownScratch(): Floats {
+    this.scratch ??= this.arena.newArray();
+    return this.scratch;
+  }
 }

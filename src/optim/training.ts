@@ -8,7 +8,7 @@ import { GradientExchange } from './gradient-exchange.js';
 import { withGradients } from './gradients.js';
 import { type Feeds, type InputTypes, type Model, parameterFeeds, traceModel } from './inference.js';
 import { type Optimizer, type OptimizerConfig, type OptimizerState, optimizer } from './optimizer.js';
-import { addScratch, Replica, type ShardTask } from './replica.js';
+import { Replica, type ShardTask } from './replica.js';
 import { joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
 import { floatsOver, ReplicaWorker } from './workers.js';
 
@@ -32,8 +32,6 @@ export interface TrainingConfig<I extends InputTypes> {
   readonly threads?: number;
   /** Processes that each compute a shard of every batch, each with as many workers. Default: this one alone. */
   readonly ranks?: Ranks;
-  /** Whether steps will be given several batches to accumulate. Default false. */
-  readonly accumulate?: boolean;
   /** Default f32. */
   readonly dtype?: 'f32' | 'f64';
 }
@@ -73,12 +71,10 @@ export class Training {
   ) {}
 
   static async create<I extends InputTypes>(config: TrainingConfig<I>): Promise<Training> {
-    const { random, workers = 1, threads = 1, accumulate = false, dtype = 'f32', ranks } = config;
+    const { random, workers = 1, threads = 1, dtype = 'f32', ranks } = config;
     const { program, parameters } = traceModel(config.model, config.inputs, withGradients, dtype);
     const rule = optimizer(config.optimizer);
-    // The last slot is scratch: gradients of a shard or batch on their way into the sum.
-    const scratch = workers > 1 || accumulate ? 1 : 0;
-    const arena = new Arena(parameters, { slots: rule.slots + scratch, dtype });
+    const arena = new Arena(parameters, { slots: rule.slots, dtype });
     for (const { name, shape, initialize } of parameters) {
       initialize(arena.value(name), shape, random.fork(`parameter ${name}`));
     }
@@ -90,7 +86,7 @@ export class Training {
       const sharedValues = new SharedArrayBuffer(arena.values.byteLength);
       shared = floatsOver(sharedValues, dtype);
       const specs = parameters.map(({ name, shape }) => ({ name, shape }));
-      const setup = { executable, parameters: specs, dtype, accumulate, sharedValues };
+      const setup = { executable, parameters: specs, dtype, sharedValues };
       helpers.push(...(await Promise.all(Array.from({ length: workers - 1 }, () => ReplicaWorker.start(setup)))));
     }
     const exchange = ranks === undefined ? undefined : new GradientExchange(ranks, arena);
@@ -134,7 +130,7 @@ export class Training {
     return this.optimizer.state().step;
   }
 
-  /** The optimiser's arrays in the arena; any further slot is scratch. */
+  /** The optimiser's arrays in the arena. */
   get optimizerSlots(): number {
     return this.optimizer.slots;
   }
@@ -160,10 +156,7 @@ export class Training {
    */
   private async sumGradients(batches: readonly Feeds[]): Promise<Record<string, Value>[]> {
     const { arena, helpers, exchange } = this;
-    const { ranks, accumulate = false } = this.config;
-    if (batches.length > 1 && !accumulate) {
-      throw new Error('accumulating several batches in one step needs the option accumulate: true');
-    }
+    const { ranks } = this.config;
     const workers = helpers.length + 1;
     const plan = batches.map((batch) => this.divide(batch, workers * (ranks?.size ?? 1)));
     const first = workers * (ranks?.rank ?? 0);
@@ -171,9 +164,7 @@ export class Training {
     const running = helpers.map((helper, i) => runShards(helper, plan, first + 1 + i));
     const parts = [await runShards(this.replica, plan, first), ...(await Promise.all(running))];
     for (const [i, { grads }] of helpers.entries()) {
-      if (!plan.some((tasks) => tasks.length > first + 1 + i)) continue;
-      arena.slot(arena.slots - 1).set(grads as never);
-      addScratch(arena);
+      if (plan.some((tasks) => tasks.length > first + 1 + i)) arena.addToGrads(grads);
     }
     const shards = ranks === undefined ? parts : ranks.share(parts).flat();
     exchange?.sum(Math.ceil(Math.max(...plan.map((tasks) => tasks.length)) / workers));

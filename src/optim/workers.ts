@@ -10,8 +10,6 @@ export interface WorkerSetup {
   readonly executable: Executable;
   readonly parameters: readonly ParameterSpec[];
   readonly dtype: 'f32' | 'f64';
-  /** Whether it will be given several shards at once. */
-  readonly accumulate: boolean;
   /** Current parameters, written by the trainer before each step. */
   readonly sharedValues: SharedArrayBuffer;
   /** This worker's gradients, read by the trainer after each step. */
@@ -38,8 +36,10 @@ export class ReplicaWorker {
       workerData: { ...setup, sharedGrads } satisfies WorkerSetup,
     });
     await once(worker, 'message');
+    const seen = new ReplicaWorker(worker, floatsOver(sharedGrads, setup.dtype));
+    // After the listeners, which count as a reason to wait: a process that fails elsewhere must be able to end.
     worker.unref();
-    return new ReplicaWorker(worker, floatsOver(sharedGrads, setup.dtype));
+    return seen;
   }
 
   /** Starts shards at once and resolves with the outputs of each; their gradients are then in `grads`. */

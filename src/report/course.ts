@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { readText } from '../files.js';
-import { readMetrics } from '../run/index.js';
+import { fileLines } from '../file-lines.js';
+import { parseLogLine } from '../run/index.js';
 import type { ReportedRun } from './runs.js';
 
 /** An episode as `metrics.jsonl` has it; NaN where a figure is undefined. */
@@ -16,11 +16,43 @@ export interface Episode {
   readonly distribution: Readonly<Record<string, number>>;
 }
 
-/** The episodes of a run, in order. The lines between them are not parsed. */
-export function readEpisodes({ folder }: ReportedRun): Episode[] {
-  const file = join(folder, 'metrics.jsonl');
-  return wholeLines(file).flatMap((line, i) => (isEpisode(line) ? [parseEpisode(line, file, i + 1)] : []));
+/** The episodes of a run, in order: all of them, or where there are very many the first ones and every n-th after them. */
+export interface Episodes {
+  readonly count: number;
+  /** The episode with this place, from 0, or the last before it that was kept. */
+  at(place: number): Episode;
+  /** The episode after which the best model was saved. */
+  readonly best: Episode | undefined;
 }
+
+/** Reads the episodes of a run. Lines that are not wanted are not parsed. */
+export function readEpisodes({ folder, result }: ReportedRun): Episodes {
+  const file = join(folder, 'metrics.jsonl');
+  let count = 0;
+  for (const { bytes } of fileLines(file)) if (isEpisode(bytes)) count++;
+  const every = Math.ceil(count / MOST);
+  const update = result?.best?.update;
+  const kept = new Map<number, Episode>();
+  let best: Episode | undefined;
+  let [place, line] = [0, 0];
+  for (const { bytes } of fileLines(file)) {
+    line++;
+    if (!isEpisode(bytes)) continue;
+    const isWanted = place < MOST || place % every === 0 || place === count - 1;
+    const isBest = update !== undefined && best === undefined && bytes.includes(`"step":${update}`);
+    if (isWanted || isBest) {
+      const episode = parseEpisode(bytes.toString('utf8'), file, line);
+      if (isWanted) kept.set(place, episode);
+      if (episode.step === update) best ??= episode;
+    }
+    // The log may have grown since its episodes were counted.
+    if (++place === count) break;
+  }
+  return { count: Math.min(count, place), best, at: (index) => kept.get(index) ?? kept.get(index - (index % every))! };
+}
+
+/** Episodes up to which all are kept; about as many later ones. */
+const MOST = 4096;
 
 /**
  * Updates per second, from the times of the log: between two lines of one session, of which the later is not that of an
@@ -28,45 +60,53 @@ export function readEpisodes({ folder }: ReportedRun): Episode[] {
  * NaN if there are fewer than two lines.
  */
 export function trainingSpeed({ folder }: ReportedRun): number {
-  const metrics = wholeLines(join(folder, 'metrics.jsonl'));
-  const timings = readMetrics(join(folder, 'timings.jsonl'));
+  const file = join(folder, 'timings.jsonl');
+  const timings = fileLines(file);
   const training = { steps: 0, seconds: 0 };
   const all = { steps: 0, seconds: 0 };
-  for (let i = 1; i < Math.min(timings.length, metrics.length); i++) {
-    const steps = Number(timings[i].step) - Number(timings[i - 1].step);
-    const seconds = Number(timings[i].seconds) - Number(timings[i - 1].seconds);
+  let before = { step: Number.NaN, seconds: Number.NaN };
+  let line = 0;
+  for (const { bytes } of fileLines(join(folder, 'metrics.jsonl'))) {
+    line++;
+    const { value } = timings.next();
+    if (value === undefined) break;
+    const now = timeOf(value.bytes?.toString('utf8') ?? '', file, line);
+    const [steps, seconds] = [now.step - before.step, now.seconds - before.seconds];
+    before = now;
     // The clock of a session that was resumed starts again from 0.
-    if (!(seconds > 0) || steps < 0) continue;
-    for (const sum of isEpisode(metrics[i]) ? [all] : [training, all]) {
+    if (!(seconds > 0) || !(steps >= 0)) continue;
+    for (const sum of isEpisode(bytes) ? [all] : [training, all]) {
       sum.steps += steps;
       sum.seconds += seconds;
     }
   }
+  timings.return(undefined);
   return training.seconds > 0 ? training.steps / training.seconds : all.steps / all.seconds;
 }
 
-/** A last line without its newline was cut off: it is left out. */
-function wholeLines(file: string): string[] {
-  return readText(file).split('\n').slice(0, -1);
+function isEpisode(line: Buffer | undefined): line is Buffer {
+  return line?.includes('"episode":') ?? false;
 }
 
-function isEpisode(line: string): boolean {
-  return line.includes('"episode":');
+function timeOf(text: string, file: string, line: number): { step: number; seconds: number } {
+  const { step, seconds } = recordOf(text, file, line);
+  return { step: Number(step), seconds: Number(seconds) };
 }
 
-function parseEpisode(line: string, file: string, number: number): Episode {
-  let record: Record<string, unknown>;
-  try {
-    record = JSON.parse(line) as Record<string, unknown>;
-  } catch {
-    throw new InputError('the line is not valid JSON', { file, line: number });
-  }
+function parseEpisode(text: string, file: string, line: number): Episode {
+  const record = recordOf(text, file, line);
   const { distribution } = record;
   if (typeof distribution !== 'object' || distribution === null) {
-    throw new InputError('expected the shares of the tasks', { file, line: number, key: 'distribution' });
+    throw new InputError('expected the shares of the tasks', { file, line, key: 'distribution' });
   }
   const [episode, step, performance, reward, loss] = ['episode', 'step', 'performance', 'reward', 'loss'].map((key) =>
     typeof record[key] === 'number' ? record[key] : Number.NaN,
   );
   return { episode, step, performance, reward, loss, distribution: distribution as Record<string, number> };
+}
+
+function recordOf(text: string, file: string, line: number): Record<string, unknown> {
+  const record = parseLogLine(text);
+  if (record === undefined) throw new InputError('the line is not valid JSON', { file, line });
+  return record;
 }

@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { fitting, readJsonFile } from '../json-file.js';
+import { evaluatedDataSchema } from '../run/index.js';
 
 /** JSON has no NaN: a figure that is undefined was written as null. */
 export const figure = z
@@ -11,8 +12,12 @@ export const figure = z
 
 const risk = z.object({ annualReturn: figure, informationRatio: figure, maxDrawdown: figure });
 
+/** Missing in evaluations of earlier versions. */
+const data = evaluatedDataSchema.optional();
+
 const forecastScores = z.object({
   split: z.string(),
+  data,
   samples: z.number(),
   scores: z.object({
     IC: figure,
@@ -40,6 +45,7 @@ const latency = z.object({ AP: figure, AL: figure, LAAL: figure, DAL: figure }).
 
 const translationScores = z.object({
   split: z.string(),
+  data,
   /** Of wait-k; `full` reads the whole sentence first, null is another policy. */
   k: z.union([z.number(), z.literal('full')]).nullable(),
   /** As `--policy` takes it. */
@@ -57,6 +63,8 @@ const translationScores = z.object({
   chrf: figure,
   lengthRatio: figure,
   endedEarly: z.number(),
+  /** What SimulEval's latency counts. */
+  unit: z.enum(['word', 'char']).default('word'),
   latency: z.object({ stacl: latency, simuleval: latency }),
   speed: figure,
 });

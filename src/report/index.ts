@@ -1,13 +1,15 @@
 import { basename, join, resolve } from 'node:path';
 import { InputError } from '../errors.js';
 import { requireKnown } from './comparisons.js';
-import type { Section } from './document.js';
+import { type Section, text } from './document.js';
+import { dataInWords, separateData } from './evaluated-data.js';
 import { type ReportFiles, writeFiles } from './files.js';
 import { SeriesReader } from './reader.js';
 import { type FoundRuns, findRuns } from './runs.js';
 import { forecastSection } from './sections/forecast.js';
 import { methodsSection } from './sections/methods.js';
 import { otherSection } from './sections/other.js';
+import { otherDataSection } from './sections/other-data.js';
 import { policySections } from './sections/policies.js';
 import { runsSection } from './sections/runs.js';
 import { trainingSection } from './sections/training.js';
@@ -33,14 +35,14 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
   if (found.runs.length + found.candidates.length + found.setAside.length === 0) {
     throw new InputError('there is no run in the folder, nor in those below it', { file: folder });
   }
-  const sets = groupRuns(found.runs);
+  const { sets, others } = separateData(groupRuns(found.runs));
   const results = sets.map((data) => withBestWaits(data, found.sweeps));
   if (options.baselines !== undefined) requireKnown(results, options.baselines);
   const reader = new SeriesReader();
   const baselines = options.baselines ?? ['fixed', 'best-fixed', 'mtl'];
   const views = results.map((data) => viewOf(data, reader, baselines));
   const sections = views.flatMap((view, i) => [resultsSection(view), trainingSection({ ...view, data: sets[i] })]);
-  sections.push(...policySections(views));
+  sections.push(...policySections(views), ...otherDataSection(others));
   if (sets.length > 0) sections.push(methodsSection(sets, found.sweeps));
   // Last: only now is known what could not be read.
   sections.push(runsSection(sets, found, [...found.problems, ...reader.problems]));
@@ -59,7 +61,9 @@ function resultsSection(view: View): Section {
     translation: translationSection,
     monotonic: translationSection,
   };
-  return (kinds[view.data.kind] ?? otherSection)(view);
+  const { title, blocks } = (kinds[view.data.kind] ?? otherSection)(view);
+  const of = dataInWords(view.data);
+  return { title, blocks: of === '' ? blocks : [text(of), ...blocks] };
 }
 
 function leadOf({ runs, candidates, setAside }: FoundRuns): string {

@@ -9,7 +9,7 @@ import {
   TOKENIZER_NAMES,
   type TokenizerName,
 } from '../metrics/index.js';
-import { type Episode, readEpisodes, trainingSpeed } from './course.js';
+import { type Episodes, readEpisodes, trainingSpeed } from './course.js';
 import type { ForecastFigures, TranslationFigures } from './evaluations.js';
 import type { ReportedRun } from './runs.js';
 import { readSeries, type Series } from './series.js';
@@ -32,7 +32,7 @@ export class SeriesReader {
     return [...this.unreadable.values()];
   }
 
-  episodes(run: ReportedRun): readonly Episode[] | undefined {
+  episodes(run: ReportedRun): Episodes | undefined {
     return this.once(run, 'episodes', () => readEpisodes(run));
   }
 
@@ -73,7 +73,8 @@ export class SeriesReader {
 /** The metric that a signature of sacreBLEU stands for. */
 export function metricOf(signature: string, file: string): SegmentMetric {
   const tokenize = /\btok:([^|]+)/.exec(signature)?.[1] as TokenizerName;
-  if (TOKENIZER_NAMES.includes(tokenize)) return bleuMetric({ tokenize });
+  const lowercase = /\bcase:lc\b/.test(signature);
+  if (TOKENIZER_NAMES.includes(tokenize)) return bleuMetric({ tokenize, lowercase });
   throw new InputError(`expected a signature with a known tokeniser, found ${signature}`, { file });
 }
 

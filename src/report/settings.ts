@@ -61,6 +61,11 @@ export function settingOf({ settings }: DataSet, label: string, main: number | u
   return settings.find((setting) => setting.label === label && setting.main === main);
 }
 
+/** Leaves of the configuration that name the data. */
+export function corpusOf({ settings }: DataSet): string {
+  return JSON.stringify([...settings[0].keys].filter(([key]) => key.startsWith('problem.data.')).sort());
+}
+
 /** What the applications call a task. */
 export function taskTitle(kind: string, main: number | undefined): string {
   return main === undefined ? 'main task' : kind === 'translation' ? `k = ${main}` : `Task-${main}`;

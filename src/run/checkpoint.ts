@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { readBytes, writeFileAtomic } from '../files.js';
+import { readBytes } from '../files.js';
 import { decode, encode, type StoredTensor } from '../optim/safetensors.js';
 import { exactParse, exactStringify } from './exact-json.js';
+import { ANYONE, type Owner, writeAsOwner } from './fence.js';
 
 /** Everything a run has to remember at one moment. */
 export interface Snapshot {
@@ -25,21 +26,30 @@ export interface SavedCheckpoint extends Checkpoint {
 export interface SaveOptions {
   /** Checkpoints kept, at least 2; older ones are deleted once the new one is safely on the disk. Default 2. */
   readonly keep?: number;
+  /** Paths of damaged checkpoints: they do not count, and are deleted once the run is past them. Default none. */
+  readonly damaged?: ReadonlySet<string>;
+  /** Who owns the folder. Default anyone. */
+  readonly owner?: Owner;
 }
 
 /** Writes `step-….safetensors` to the folder, atomically, and returns its path. */
-export function saveCheckpoint(folder: string, checkpoint: Checkpoint, { keep = 2 }: SaveOptions = {}): string {
+export function saveCheckpoint(folder: string, checkpoint: Checkpoint, options: SaveOptions = {}): string {
+  const { keep = 2, damaged = new Set(), owner = ANYONE } = options;
   if (keep < 2) throw new RangeError(`keep is ${keep}, but at least 2 generations of checkpoints must be kept`);
   const path = join(folder, `step-${String(checkpoint.step).padStart(9, '0')}.safetensors`);
-  writeCheckpoint(path, checkpoint);
-  for (const old of generations(folder).slice(keep)) rmSync(old.path, { force: true });
+  writeAsOwner(owner, path, encodeCheckpoint(checkpoint));
+  // Those of later steps are damaged, or they would have been gone on from; they will be written again.
+  const earlier = generations(folder).filter(({ step }) => step < checkpoint.step);
+  const whole = earlier.filter((found) => !damaged.has(found.path));
+  const old = [...whole.slice(keep - 1), ...earlier.filter((found) => damaged.has(found.path))];
+  for (const found of old) rmSync(found.path, { force: true });
   return path;
 }
 
 /** Writes `best.safetensors`, which no later checkpoint pushes out. */
-export function saveBest(folder: string, checkpoint: Checkpoint): string {
+export function saveBest(folder: string, checkpoint: Checkpoint, { owner = ANYONE }: Pick<SaveOptions, 'owner'> = {}) {
   const path = join(folder, BEST);
-  writeCheckpoint(path, checkpoint);
+  writeAsOwner(owner, path, encodeCheckpoint(checkpoint));
   return path;
 }
 
@@ -47,21 +57,24 @@ export function saveBest(folder: string, checkpoint: Checkpoint): string {
  * The newest checkpoint that is whole; `warn` is told of those that are passed over. Undefined if none was ever saved;
  * an error if there are some but none of them is whole.
  */
-export function latestCheckpoint(folder: string, warn: (sentence: string) => void): SavedCheckpoint | undefined {
+export function latestCheckpoint(folder: string, warn: Warn): SavedCheckpoint | undefined {
   for (const checkpoint of wholeCheckpoints(folder, warn)) return checkpoint;
   const { length } = generations(folder);
   if (length === 0) return undefined;
   throw new InputError(`none of the ${length} checkpoints can be read: all of them are damaged`, { file: folder });
 }
 
+/** Told of a checkpoint that is passed over: a sentence, and its path. */
+type Warn = (sentence: string, path: string) => void;
+
 /** The checkpoints that are whole, the newest first; `warn` is told of those that are passed over. */
-export function* wholeCheckpoints(folder: string, warn: (sentence: string) => void): Generator<SavedCheckpoint> {
+export function* wholeCheckpoints(folder: string, warn: Warn): Generator<SavedCheckpoint> {
   for (const { path } of generations(folder)) {
     try {
       yield readCheckpoint(path);
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
-      warn(`the checkpoint is damaged and passed over: ${error.message}`);
+      warn(`the checkpoint is damaged and passed over: ${error.message}`, path);
     }
   }
 }
@@ -70,13 +83,6 @@ export function* wholeCheckpoints(folder: string, warn: (sentence: string) => vo
 export function bestCheckpoint(folder: string): SavedCheckpoint | undefined {
   const path = join(folder, BEST);
   return existsSync(path) ? readCheckpoint(path) : undefined;
-}
-
-/** Renames damaged checkpoints of later steps, so that they do not count as generations. Call it under the lock. */
-export function setAsideAfter(folder: string, step: number): void {
-  for (const later of generations(folder).filter((found) => found.step > step)) {
-    renameSync(later.path, `${later.path}.damaged`);
-  }
 }
 
 /** Reads a checkpoint and makes sure that not a byte of it has changed since it was written. */
@@ -92,12 +98,12 @@ export function readCheckpoint(path: string): SavedCheckpoint {
 }
 
 /** The checksum covers every byte of the file but its own, which count as zeros. */
-function writeCheckpoint(path: string, { step, tensors, state }: Checkpoint): void {
+function encodeCheckpoint({ step, tensors, state }: Checkpoint): Uint8Array {
   const metadata = { sha256: '0'.repeat(DIGITS), format: FORMAT, step: String(step), state: exactStringify(state) };
   const bytes = encode(tensors, metadata);
   const at = checksumOffset(bytes);
   bytes.set(Buffer.from(digest(bytes, at)), at);
-  writeFileAtomic(path, bytes);
+  return bytes;
 }
 
 /**
@@ -119,7 +125,7 @@ function digest(bytes: Uint8Array, checksumAt: number): string {
 }
 
 /** The regular checkpoints of a folder, the newest first. */
-function generations(folder: string): { step: number; path: string }[] {
+export function generations(folder: string): { step: number; path: string }[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .map((name) => ({ step: Number(NAME.exec(name)?.[1] ?? Number.NaN), path: join(folder, name) }))

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { InputError } from '../errors.js';
-import { type Checkpoint, latestCheckpoint, saveBest, saveCheckpoint, setAsideAfter } from './checkpoint.js';
+import { type Checkpoint, latestCheckpoint, saveBest, saveCheckpoint } from './checkpoint.js';
 import { EarlyStopping, type EarlyStoppingState } from './early-stopping.js';
 import {
   type ConfigValues,
@@ -12,7 +12,7 @@ import {
   requireSameConfig,
 } from './folder.js';
 import { type Interrupt, listenForInterrupt } from './interrupt.js';
-import { type LogRecord, MetricsLog } from './metrics-log.js';
+import { countLines, type LogRecord, MetricsLog, startOfLines } from './metrics-log.js';
 import { Progress, type ProgressFields } from './progress.js';
 import { SavePolicy } from './save-policy.js';
 import type { Resumable, Session, SessionOptions, SessionOutcome } from './session.js';
@@ -37,6 +37,10 @@ export class FolderSession implements Session {
   /** What the session itself has to remember, as it was at the last safe point. */
   private safePoint: SafePoint;
   private savedStep: number | undefined;
+  /** The step that the session began after. */
+  private readonly openedAt: number;
+  /** Checkpoints that could not be read. */
+  private readonly damaged = new Set<string>();
 
   constructor(run: OwnedRunFolder, options: SessionOptions, subject: Resumable) {
     const { saving, earlyStopping, logging } = options.config;
@@ -46,22 +50,27 @@ export class FolderSession implements Session {
     this.subject = subject;
 
     const warnings: string[] = [];
-    const saved = openCheckpoint(run, (warning) => warnings.push(warning));
-    this.safePoint = saved?.state.session ?? { step: 0, metrics: 0, timings: 0, stopping: undefined };
+    const saved = openCheckpoint(run, (warning, path) => {
+      warnings.push(warning);
+      this.damaged.add(path);
+    });
+    this.safePoint = saved?.state.session ?? { step: 0, metrics: 0, stopping: undefined };
     this.savedStep = saved?.step;
-    const { step, metrics, timings, stopping } = this.safePoint;
+    const { step, metrics, stopping } = this.safePoint;
+    this.openedAt = step;
     if (saved !== undefined) subject.restore({ tensors: saved.tensors, state: saved.state.subject });
 
-    this.metrics = new MetricsLog(join(run.path, 'metrics.jsonl'), metrics);
-    this.timings = new MetricsLog(join(run.path, 'timings.jsonl'), timings);
+    run.lock.requireHeld();
     this.events = logging.tensorboard
       ? new EventWriter(run.path, { resumedAt: options.resume ? step : undefined })
       : undefined;
+    this.metrics = new MetricsLog(join(run.path, 'metrics.jsonl'), metrics, run.lock);
+    this.timings = openTimings(run, countLines(this.metrics.path, metrics));
     this.stopping = new EarlyStopping({ mode: options.mode ?? 'max', ...earlyStopping }, stopping);
     this.policy = new SavePolicy(saving, step);
     const { total, quiet, stream } = options;
     this.bar = new Progress({ total, step, quiet, stream, intervalSeconds: logging.progressSeconds });
-    for (const warning of warnings) this.bar.note(`warning: ${warning}`);
+    for (const warning of warnings) this.bar.warn(`warning: ${warning}`);
     this.interrupt = listenForInterrupt({
       announce: (signal) => this.bar.note(`${signal}: saving after this step; once more to stop at once, unsaved`),
     });
@@ -91,6 +100,7 @@ export class FolderSession implements Session {
   }
 
   histogram(step: number, name: string, values: ArrayLike<number>): void {
+    this.run.lock.requireHeld();
     this.events?.histogram(step, name, values);
   }
 
@@ -104,7 +114,8 @@ export class FolderSession implements Session {
 
   best(step: number, score: number): boolean {
     const isBest = this.stopping.update(step, score);
-    if (isBest) saveBest(checkpointFolder(this.folder), this.checkpoint({ ...this.safePoint, step }));
+    const { lock: owner } = this.run;
+    if (isBest) saveBest(checkpointFolder(this.folder), this.checkpoint({ ...this.safePoint, step }), { owner });
     return isBest;
   }
 
@@ -112,13 +123,14 @@ export class FolderSession implements Session {
     this.safePoint = {
       step,
       metrics: this.metrics.length,
-      timings: this.timings.length,
       stopping: this.stopping.state,
     };
     if (this.policy.due(step)) this.save();
     if (performance.now() - this.lastTurn < TURN_INTERVAL) return;
     await setImmediate();
     this.lastTurn = performance.now();
+    // Whoever has lost the folder shall not train on until it has something to write.
+    this.run.lock.requireHeld();
   }
 
   /** The loop has ended in good order. What it did after the last safe point counts as not done. */
@@ -134,9 +146,18 @@ export class FolderSession implements Session {
     return { state, step, best: this.stopping.best, signal: this.interrupt.signal, resumeCommand };
   }
 
-  /** The loop has failed. Nothing is saved, as the state is that of no safe point. */
-  abandon(): void {
-    this.close();
+  /**
+   * The loop has failed. Nothing is saved, as the state is that of no safe point. Tells whether the folder still holds
+   * all that it held when the session was opened.
+   */
+  abandon(): { readonly unchanged: boolean } {
+    try {
+      this.close();
+    } catch {
+      // The failure itself is what the user has to hear of.
+    }
+    const { step, metrics } = this.safePoint;
+    return { unchanged: step === this.openedAt && metrics === this.metrics.length && this.damaged.size === 0 };
   }
 
   private save(): void {
@@ -144,7 +165,9 @@ export class FolderSession implements Session {
     this.timings.sync();
     this.events?.sync();
     const { keep } = this.options.config.saving;
-    saveCheckpoint(checkpointFolder(this.folder), this.checkpoint(this.safePoint), { keep });
+    const options = { keep, damaged: this.damaged, owner: this.run.lock };
+    const path = saveCheckpoint(checkpointFolder(this.folder), this.checkpoint(this.safePoint), options);
+    this.damaged.delete(path);
     this.savedStep = this.step;
     this.policy.saved(this.step);
   }
@@ -167,9 +190,8 @@ export class FolderSession implements Session {
 
 interface SafePoint {
   readonly step: number;
-  /** Lengths of the logs in bytes. */
+  /** Length of the log in bytes. */
   readonly metrics: number;
-  readonly timings: number;
   readonly stopping: EarlyStoppingState | undefined;
 }
 
@@ -181,7 +203,7 @@ interface SavedState {
 }
 
 /** The checkpoint to go on from; undefined if the run was stopped before it saved one. */
-function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string) => void) {
+function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string, path: string) => void) {
   const folder = checkpointFolder(run.path);
   const found = latestCheckpoint(folder, warn);
   if (found === undefined) return undefined;
@@ -191,8 +213,16 @@ function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string) => void) {
   }
   requireCompatible(state.version, found.path);
   requireSameConfig(state.config, run.config, found.path);
-  setAsideAfter(folder, found.step);
   return { ...found, state };
+}
+
+/** The times of the lines of `metrics.jsonl`, one for one. They only inform: where some are missing, the run goes on. */
+function openTimings({ path, lock }: OwnedRunFolder, lines: number): MetricsLog {
+  const file = join(path, 'timings.jsonl');
+  const start = startOfLines(file, lines);
+  const timings = new MetricsLog(file, start.length, lock);
+  timings.fill(lines - start.lines);
+  return timings;
 }
 
 /** Milliseconds between turns of the event loop, in which signals are seen. */

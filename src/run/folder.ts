@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { InputError } from '../errors.js';
-import { fileError, makeFolder, readText, writeFileAtomic } from '../files.js';
+import { fileError, isTemporary, makeFolder, readText } from '../files.js';
 import { freeOnResume } from './config/common.js';
 import { differences, resolvedYaml } from './config/differences.js';
 import { parseSource } from './config/sources.js';
+import { type Owner, writeAsOwner } from './fence.js';
 import { acquireLock, type Lock, type LockOptions, lockHolder } from './lock.js';
 import { compatible, runtimeVersions, toolVersion } from './versions.js';
 
@@ -46,6 +47,8 @@ export interface RunFolder {
 /** A run folder that this process alone may write to. */
 export interface OwnedRunFolder extends RunFolder {
   readonly lock: Lock;
+  /** The state in which it was found; undefined for a new one. */
+  readonly before: RunState | undefined;
 }
 
 export interface CreateOptions {
@@ -64,14 +67,20 @@ export function createRun(path: string, options: CreateOptions): OwnedRunFolder 
   try {
     // Again, now that nobody else can be making it.
     if (isRun(path)) throw new InputError('a run was made there just now: choose another name', { file: path });
-    const foreign = readdirSync(path).filter((name) => !OWN_NAMES.has(name) && !TEMPORARY.test(name));
+    const foreign = readdirSync(path).filter((name) => !OWN_NAMES.has(name) && !isTemporary(name));
     if (foreign.length > 0) {
       throw new InputError(`the folder is not empty (it holds ${foreign[0]}): choose another name`, { file: path });
     }
-    removeTemporaryFiles(path);
-    rmSync(checkpointFolder(path), { recursive: true, force: true });
-    mkdirSync(checkpointFolder(path));
-    writeFileAtomic(join(path, 'config.yaml'), resolvedYaml(options.config));
+    const checkpoints = checkpointFolder(path);
+    makeFolder(checkpoints);
+    const [checkpoint] = readdirSync(checkpoints).filter((name) => !isTemporary(name));
+    if (checkpoint !== undefined) {
+      throw new InputError(`the folder is not empty (it holds checkpoints/${checkpoint}): choose another name`, {
+        file: path,
+      });
+    }
+    removeTemporaryFiles(lock, path, checkpoints);
+    writeAsOwner(lock, join(path, 'config.yaml'), resolvedYaml(options.config));
     const info: RunInfo = {
       name: basename(resolve(path)),
       seed: options.seed,
@@ -83,8 +92,8 @@ export function createRun(path: string, options: CreateOptions): OwnedRunFolder 
       ...(options.processes === undefined || options.processes === 1 ? {} : { processes: options.processes }),
     };
     // Last: its presence is what makes the folder a run.
-    writeInfo(path, info);
-    return { path, info, config: readConfig(path), lock };
+    writeInfo(path, info, lock);
+    return { path, info, config: readConfig(path), lock, before: undefined };
   } catch (error) {
     lock.release();
     throw fileError(error, 'write', path);
@@ -111,23 +120,23 @@ export function resumeRun(path: string, options: ResumeOptions = {}): OwnedRunFo
   if (!isRun(path)) throw new InputError('there is no run to resume: the folder has no run.json', { file: path });
   const lock = lockFolder(path, options);
   try {
+    makeFolder(checkpointFolder(path));
+    // Before anything is read: what a process was about to write that has lost the folder comes too late now.
+    removeTemporaryFiles(lock, path, checkpointFolder(path));
     const { info, config: saved } = openRun(path);
     requireCompatible(info.version, join(path, 'run.json'));
     const config = options.config ?? saved;
     requireSameConfig(saved, config, join(path, 'config.yaml'));
     requireSameProcesses(info, options.processes ?? 1, join(path, 'run.json'));
     if (differences(saved, plainValues(config)).length > 0) {
-      writeFileAtomic(join(path, 'config.yaml'), resolvedYaml(config));
+      writeAsOwner(lock, join(path, 'config.yaml'), resolvedYaml(config));
     }
     const resumed: RunInfo = { ...info, state: 'running', command: options.command ?? process.argv };
-    writeInfo(path, resumed);
-    removeTemporaryFiles(path);
-    makeFolder(checkpointFolder(path));
-    removeTemporaryFiles(checkpointFolder(path));
-    return { path, info: resumed, config: readConfig(path), lock };
+    writeInfo(path, resumed, lock);
+    return { path, info: resumed, config: readConfig(path), lock, before: info.state };
   } catch (error) {
     lock.release();
-    throw error;
+    throw fileError(error, 'write', path);
   }
 }
 
@@ -142,7 +151,7 @@ export function isRunning(path: string): boolean {
 }
 
 export function recordState(run: OwnedRunFolder, state: RunState): void {
-  writeInfo(run.path, { ...run.info, state });
+  writeInfo(run.path, { ...run.info, state }, run.lock);
 }
 
 export function checkpointFolder(path: string): string {
@@ -199,14 +208,17 @@ function readInfo(path: string): RunInfo {
   throw new InputError('expected the description of a run in JSON, with its version and state', { file });
 }
 
-function writeInfo(path: string, info: RunInfo): void {
-  writeFileAtomic(join(path, 'run.json'), `${JSON.stringify(info, null, 2)}\n`);
+function writeInfo(path: string, info: RunInfo, owner: Owner): void {
+  writeAsOwner(owner, join(path, 'run.json'), `${JSON.stringify(info, null, 2)}\n`);
 }
 
-/** What a killed process was writing; call it under the lock. */
-function removeTemporaryFiles(folder: string): void {
-  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
-    if (TEMPORARY.test(name)) rmSync(join(folder, name), { force: true });
+/** What a killed process was writing, or one that has lost the folder: see `Owner`. */
+function removeTemporaryFiles(owner: Owner, ...folders: readonly string[]): void {
+  owner.requireHeld();
+  for (const folder of folders) {
+    for (const name of readdirSync(folder)) {
+      if (isTemporary(name)) rmSync(join(folder, name), { force: true });
+    }
   }
 }
 
@@ -220,6 +232,3 @@ function shown(value: unknown): string {
 }
 
 const OWN_NAMES = new Set(['run.lock', 'run.lock.takeover', 'config.yaml', 'checkpoints']);
-
-/** The names of temporary files of `writeFileAtomic` and of the lock. */
-const TEMPORARY = /^\.[0-9a-f]{16}\.tmp$/;

@@ -1,9 +1,21 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  linkSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { InputError } from '../errors.js';
-import { fileError } from '../files.js';
+import { fileError, isAlive, temporaryFile } from '../files.js';
+import type { Owner } from './fence.js';
 
 /** Who holds a lock: a process, described so that another one that got its number later is not taken for it. */
 export interface LockHolder {
@@ -19,9 +31,14 @@ export interface LockHolder {
   readonly token: string;
 }
 
-export interface Lock {
+export interface Lock extends Owner {
   readonly path: string;
   release(): void;
+}
+
+/** The lock was taken over or removed: what it protects belongs to another process, and nothing more may be written. */
+export class LostLockError extends InputError {
+  override readonly name: string = 'LostLockError';
 }
 
 export interface LockOptions {
@@ -39,8 +56,9 @@ export function acquireLock(path: string, options: LockOptions = {}): Lock {
     if (createLock(path, holder)) return heldLock(path, holder);
     const found = readLock(path);
     if (found === 'gone') continue;
+    if (found === 'unreadable') requireFile(path);
     if (!mayTakeOver(found, path, options)) throw heldBy(found, path);
-    if (replaceDeadLock(path, found, holder)) return heldLock(path, holder);
+    if (replaceDeadLock(path, found, holder, options)) return heldLock(path, holder);
   }
   throw new InputError('the lock keeps changing hands; try again', { file: path });
 }
@@ -61,14 +79,22 @@ export function isElsewhere(holder: LockHolder): boolean {
  * Between judging a lock dead and replacing it, another process may have done both. Hence only the holder of a second
  * lock may replace the first, after a second look; should it die at this, its lock is dead too and treated likewise.
  */
-function replaceDeadLock(path: string, dead: LockHolder | 'unreadable', holder: LockHolder): boolean {
-  const guard = acquireLock(`${path}.takeover`);
+function replaceDeadLock(
+  path: string,
+  dead: LockHolder | 'unreadable',
+  holder: LockHolder,
+  options: LockOptions,
+): boolean {
+  const guard = acquireLock(`${path}.takeover`, options);
   try {
     const found = readLock(path);
     const same = typeof found === 'string' || typeof dead === 'string' ? found === dead : found.token === dead.token;
     if (!same) return false;
     renameSync(writeFresh(path, holder), path);
     return true;
+  } catch (error) {
+    if (hasVanished(error)) return false;
+    throw fileError(error, 'write', path);
   } finally {
     guard.release();
   }
@@ -82,12 +108,17 @@ function createLock(path: string, holder: LockHolder): boolean {
     return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') return false;
+    if (code === 'EEXIST' || hasVanished(error)) return false;
     if (code !== undefined && NO_LINKS.has(code)) return createWithoutLink(path, holder);
     throw fileError(error, 'write', path);
   } finally {
-    unlinkSync(fresh);
+    rmSync(fresh, { force: true });
   }
+}
+
+/** Whoever gets a lock tidies its folder up, and may sweep away the file that we were about to make ours from. */
+function hasVanished(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }
 
 /** Some file systems (FAT, some network ones) have no second names: there, the lock is empty for a moment. */
@@ -102,7 +133,7 @@ function createWithoutLink(path: string, holder: LockHolder): boolean {
 }
 
 function writeFresh(path: string, holder: LockHolder): string {
-  const fresh = join(dirname(path), `.${holder.token}.tmp`);
+  const fresh = temporaryFile(dirname(path));
   try {
     writeFileSync(fresh, content(holder));
   } catch (error) {
@@ -117,21 +148,78 @@ function content(holder: LockHolder): string {
 }
 
 function heldLock(path: string, holder: LockHolder): Lock {
+  const isOurs = (found: ReturnType<typeof readLock>) => typeof found !== 'string' && found.token === holder.token;
   const release = () => {
     process.off('exit', release);
-    const found = readLock(path);
-    if (typeof found !== 'string' && found.token === holder.token) unlinkSync(path);
+    if (isOurs(readLock(path))) removeLock(path, isOurs);
+  };
+  const requireHeld = () => {
+    let found = readLock(path);
+    // For a moment, a former holder that lets go of it too late may have moved it aside: see `removeLock`.
+    for (let look = 0; found === 'gone' && look < LOOKS; look++) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_MILLISECONDS);
+      found = readLock(path);
+    }
+    if (!isOurs(found)) throw lostTo(found, path);
   };
   process.on('exit', release);
-  return { path, release };
+  return { path, requireHeld, release };
+}
+
+/**
+ * Another process may have taken the lock since we looked. Hence it is moved aside, looked at again, and put back if it
+ * is not ours any more.
+ */
+function removeLock(path: string, isOurs: (found: ReturnType<typeof readLock>) => boolean): void {
+  const aside = temporaryFile(dirname(path));
+  try {
+    renameSync(path, aside);
+    if (!isOurs(readLock(aside))) linkSync(aside, path);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? '';
+    if (NO_LINKS.has(code)) renameSync(aside, path);
+    else if (code !== 'ENOENT' && code !== 'EEXIST') throw fileError(error, 'write', path);
+  } finally {
+    rmSync(aside, { force: true });
+  }
+}
+
+function lostTo(found: ReturnType<typeof readLock>, file: string): Error {
+  if (found === 'unreadable') {
+    return new InputError('the lock cannot be read any more: this process ends and writes nothing more', { file });
+  }
+  const what =
+    found === 'gone'
+      ? 'the lock is gone, so that another process has used this folder meanwhile, or may do so'
+      : `process ${found.pid} on host ${found.host} has taken this folder over`;
+  return new LostLockError(`${what}: this process ends and writes nothing more`, { file });
 }
 
 function readLock(path: string): LockHolder | 'gone' | 'unreadable' {
   try {
-    const holder = JSON.parse(readFileSync(path, 'utf8')) as LockHolder;
+    // Not a pipe, of which reading might never end.
+    if (!statSync(path).isFile()) return 'unreadable';
+    const holder = JSON.parse(lockText(path)) as LockHolder;
     return Number.isInteger(holder?.pid) && typeof holder.host === 'string' ? holder : 'unreadable';
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'gone' : 'unreadable';
+  }
+}
+
+/** A lock without content may be one that is just being made, but something else is in the way. */
+function requireFile(path: string): void {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined || stat.isFile()) return;
+  const what = stat.isDirectory() ? 'a folder' : 'not a file';
+  throw new InputError(`it is ${what}, but its name is that of the lock: remove it`, { file: path });
+}
+
+function lockText(path: string): string {
+  const file = openSync(path, LOCK_FLAGS);
+  try {
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
   }
 }
 
@@ -145,15 +233,6 @@ function isDead(holder: LockHolder): boolean {
   if (isElsewhere(holder)) return false;
   if (holder.boot !== thisProcess().boot) return true;
   return !isAlive(holder.pid) || (holder.started !== null && holder.started !== startOf(holder.pid));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }
 
 function heldBy(found: LockHolder | 'unreadable', path: string): InputError {
@@ -192,6 +271,12 @@ function whereKnown(read: () => string): string | null {
 }
 
 const ATTEMPTS = 10;
+
+/** How often, and after how long, a lock that is gone is looked for again. */
+const LOOKS = 5;
+const LOOK_MILLISECONDS = 20;
+/** A lock is neither a link nor a pipe, which could keep its reader waiting for ever. Windows has neither flag. */
+const LOCK_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
 /** What file systems without hard links answer. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);

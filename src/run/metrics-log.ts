@@ -1,6 +1,18 @@
-import { closeSync, existsSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
 import { InputError } from '../errors.js';
-import { fileError, readBytes, writeFileAtomic } from '../files.js';
+import { fileError, readBytes, syncFolder, temporaryFile } from '../files.js';
+import { ANYONE, type Owner, publish } from './fence.js';
 
 /** What one line of a log says. Typed arrays become lists; a number that is not finite becomes null, as JSON has none. */
 export type LogRecord = Readonly<Record<string, unknown>>;
@@ -11,33 +23,28 @@ export type LogRecord = Readonly<Record<string, unknown>>;
  */
 export class MetricsLog {
   readonly path: string;
+  private readonly owner: Owner;
   private readonly file: number;
   private bytes: number;
 
-  /** Opens the log and drops whatever is beyond its first `length` bytes. */
-  constructor(path: string, length = 0) {
+  /**
+   * Opens the log with its first `length` bytes and drops the rest. What is kept is copied to a new file that replaces
+   * the old one, to which a former owner of the folder may still be writing: see `Owner`.
+   */
+  constructor(path: string, length = 0, owner: Owner = ANYONE) {
     this.path = path;
+    this.owner = owner;
     this.bytes = length;
-    // The atomic write also makes the name of a new file durable.
-    if (!existsSync(path)) writeFileAtomic(path, '');
-    this.file = this.attempt(() => openSync(path, 'a'));
-    const found = fstatSync(this.file).size;
-    if (found < length) {
-      closeSync(this.file);
-      throw new InputError(
-        `the file has ${found} bytes, but the checkpoint was written when it had ${length}: it was cut or replaced`,
-        { file: path },
-      );
-    }
-    this.attempt(() => ftruncateSync(this.file, length));
+    this.file = this.attempt(() => publish(owner, () => openWithStartOf(path, length, owner)));
   }
 
   append(record: LogRecord): void {
-    const line = Buffer.from(`${JSON.stringify(record, typedArrayAsList)}\n`);
-    this.attempt(() => {
-      for (let done = 0; done < line.length; ) done += writeSync(this.file, line, done);
-    });
-    this.bytes += line.length;
+    this.write(`${JSON.stringify(record, typedArrayAsList)}\n`);
+  }
+
+  /** Stands in for lines that have been lost: as many empty records. */
+  fill(count: number): void {
+    if (count > 0) this.write('{}\n'.repeat(count));
   }
 
   /** Length of the file in bytes. */
@@ -47,11 +54,36 @@ export class MetricsLog {
 
   /** Brings everything to the disk: to be called before a checkpoint that remembers the length. */
   sync(): void {
-    this.attempt(() => fsyncSync(this.file));
+    this.attempt(() => {
+      this.dropForeign();
+      fsyncSync(this.file);
+    });
   }
 
   close(): void {
-    closeSync(this.file);
+    this.attempt(() => {
+      try {
+        this.dropForeign();
+      } finally {
+        closeSync(this.file);
+      }
+    });
+  }
+
+  /** To its place, rather than to the end: whatever somebody else has put there is overwritten. */
+  private write(text: string): void {
+    this.owner.requireHeld();
+    const bytes = Buffer.from(text);
+    this.attempt(() => {
+      for (let done = 0; done < bytes.length; ) {
+        done += writeSync(this.file, bytes, done, bytes.length - done, this.bytes + done);
+      }
+    });
+    this.bytes += bytes.length;
+  }
+
+  private dropForeign(): void {
+    if (fstatSync(this.file).size > this.bytes) ftruncateSync(this.file, this.bytes);
   }
 
   private attempt<T>(action: () => T): T {
@@ -60,6 +92,64 @@ export class MetricsLog {
     } catch (error) {
       throw fileError(error, 'write', this.path);
     }
+  }
+}
+
+/** A new file under the name of an old one, with its first bytes; open for writing. */
+function openWithStartOf(path: string, length: number, owner: Owner): number {
+  const start = length === 0 ? new Uint8Array() : readBytes(path);
+  if (start.length < length) {
+    throw new InputError(
+      `the file has ${start.length} bytes, but the checkpoint was written when it had ${length}: it was cut or replaced`,
+      { file: path },
+    );
+  }
+  const temporary = temporaryFile(dirname(path));
+  const file = openSync(temporary, 'wx');
+  try {
+    for (let done = 0; done < length; ) done += writeSync(file, start, done, Math.min(length - done, CHUNK));
+    fsyncSync(file);
+    owner.requireHeld();
+    renameSync(temporary, path);
+    syncFolder(dirname(path));
+    return file;
+  } catch (error) {
+    closeSync(file);
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** Lines of a log in its first `length` bytes. */
+export function countLines(path: string, length: number): number {
+  if (length === 0) return 0;
+  let lines = 0;
+  for (const byte of readBytes(path).subarray(0, length)) if (byte === NEWLINE) lines++;
+  return lines;
+}
+
+/** Bytes of the first lines of a log, as many as there are of `most`; none if there is no such file. */
+export function startOfLines(path: string, most: number): { lines: number; length: number } {
+  const bytes = existsSync(path) ? readBytes(path) : new Uint8Array();
+  let [lines, length] = [0, 0];
+  for (; lines < most; lines++) {
+    const end = bytes.indexOf(NEWLINE, length);
+    if (end < 0) break;
+    length = end + 1;
+  }
+  return { lines, length };
+}
+
+/**
+ * The record in a line of a log, without its newline; undefined if it holds none, because it was cut off or is not what
+ * a run has written. For readers of logs that others are writing to: where a log must be right, use `readMetrics`.
+ */
+export function parseLogLine(line: string): Record<string, unknown> | undefined {
+  try {
+    const record: unknown = JSON.parse(line);
+    return isRecord(record) ? record : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -80,10 +170,12 @@ function parseLine(text: string, file: string, line: number): Record<string, unk
   } catch {
     throw new InputError('the line is not valid JSON', { file, line });
   }
-  if (typeof record !== 'object' || record === null || Array.isArray(record)) {
-    throw new InputError(`expected a JSON object, found ${text.slice(0, 40)}`, { file, line });
-  }
-  return record as Record<string, unknown>;
+  if (isRecord(record)) return record;
+  throw new InputError(`expected a JSON object, found ${text.slice(0, 40)}`, { file, line });
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function typedArrayAsList(_key: string, value: unknown): unknown {
@@ -91,3 +183,6 @@ function typedArrayAsList(_key: string, value: unknown): unknown {
 }
 
 const NEWLINE = 10;
+
+/** One write call of Node takes less than 2 GiB. */
+const CHUNK = 2 ** 30;

@@ -59,9 +59,13 @@ export class Progress {
     this.draw(now);
   }
 
-  /** Writes a line of text, above the bar if there is one. */
+  /** Writes a line of text, above the bar if there is one; nothing when quiet. */
   note(text: string): void {
-    if (this.interval === Number.POSITIVE_INFINITY) return;
+    if (this.interval !== Number.POSITIVE_INFINITY) this.warn(text);
+  }
+
+  /** The same for what must be known even when quiet. */
+  warn(text: string): void {
     this.clear();
     this.stream.write(`${text}\n`);
     if (this.stream.isTTY && this.last !== undefined) this.draw(this.now());

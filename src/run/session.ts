@@ -1,7 +1,9 @@
+import { join } from 'node:path';
 import type { z } from 'zod';
 import type { Snapshot } from './checkpoint.js';
 import type { commonKeys } from './config/common.js';
 import type { EarlyStoppingState } from './early-stopping.js';
+import { writeAsOwner } from './fence.js';
 import { type ConfigValues, createRun, type OwnedRunFolder, recordState, resumeRun } from './folder.js';
 import { FolderSession } from './folder-session.js';
 import type { LogRecord } from './metrics-log.js';
@@ -80,6 +82,12 @@ export interface SessionOutcome {
   readonly resumeCommand: string;
 }
 
+/** Writes a file of the run folder. */
+export type WriteFile = (name: string, content: string) => void;
+
+/** What is done at the end of a run that was not stopped by an error, while the folder is still locked. */
+export type Conclude = (outcome: SessionOutcome, write: WriteFile) => Promise<void>;
+
 /**
  * Runs `loop` as a run with a folder: made or resumed, locked, logged, saved at safe points and at the end.
  *
@@ -98,32 +106,55 @@ export interface SessionOutcome {
  * `maybeSave` is the safe point that ends a step. A run that is killed goes on from the last checkpoint, and whatever
  * it logged since is logged again, so that `metrics.jsonl` is that of a run that was never stopped. What the loop does
  * after its last safe point must therefore leave the trainee as it is.
+ *
+ * A process that loses the folder to another, which holds it for dead, ends with a `LostLockError` and writes nothing more.
  */
 export async function runSession(
   options: SessionOptions,
   subject: Resumable,
   loop: (session: Session) => Promise<void>,
+  conclude?: Conclude,
 ): Promise<SessionOutcome> {
   const { folder, config, resume = false } = options;
   const run = resume ? resumeRun(folder, options) : createRun(folder, { ...options, seed: config.seed });
+  try {
+    const outcome = await runInFolder(run, options, subject, loop);
+    const write: WriteFile = (name, content) => writeAsOwner(run.lock, join(run.path, name), content);
+    await conclude?.(outcome, write);
+    return outcome;
+  } finally {
+    run.lock.release();
+  }
+}
+
+async function runInFolder(
+  run: OwnedRunFolder,
+  options: SessionOptions,
+  subject: Resumable,
+  loop: (session: Session) => Promise<void>,
+): Promise<SessionOutcome> {
   let session: FolderSession | undefined;
   try {
     session = new FolderSession(run, options, subject);
     await loop(session);
     return session.end();
   } catch (error) {
-    session?.abandon();
-    recordFailure(run);
+    const unchanged = session === undefined || (session.abandon().unchanged && run.before === 'finished');
+    recordFailure(run, unchanged);
     throw error;
-  } finally {
-    run.lock.release();
   }
 }
 
-/** A disk that is full may refuse this too; the failure itself is what the user has to hear of. */
-function recordFailure(run: OwnedRunFolder): void {
+/**
+ * A run that could not be opened, or was finished and has not been added to, is what it was before; one that was killed
+ * has failed now. A disk that is full may refuse this too, and nothing is written to a folder that is lost: the failure
+ * itself is what the user has to hear of.
+ */
+function recordFailure(run: OwnedRunFolder, unchanged: boolean): void {
+  const { before } = run;
+  const keeps = unchanged && before !== undefined && before !== 'running';
   try {
-    recordState(run, 'failed');
+    recordState(run, keeps ? before : 'failed');
   } catch {
     // See above.
   }

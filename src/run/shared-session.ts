@@ -1,8 +1,16 @@
 import { InputError } from '../errors.js';
 import type { Ranks } from '../ranks.js';
 import type { Snapshot } from './checkpoint.js';
+import { exactStringify } from './exact-json.js';
 import type { LogRecord } from './metrics-log.js';
-import { type Resumable, runSession, type Session, type SessionOptions, type SessionOutcome } from './session.js';
+import {
+  type Conclude,
+  type Resumable,
+  runSession,
+  type Session,
+  type SessionOptions,
+  type SessionOutcome,
+} from './session.js';
 
 /**
  * `runSession` for a run on which several processes work in step. Rank 0 has the folder, is listened to when a signal
@@ -13,16 +21,17 @@ export async function runSharedSession(
   options: SessionOptions,
   subject: Resumable,
   loop: (session: Session) => Promise<void>,
+  conclude: Conclude = async () => {},
 ): Promise<SessionOutcome> {
   if (ranks.rank === 0) {
     const resumeCommand = `mpirun -n ${ranks.size} tcts train --resume ${options.folder}`;
     const shared = { resumeCommand, ...options, processes: ranks.size };
-    const outcome = await runSession(shared, subject, async (folder) => {
+    const shareLoop = async (folder: Session) => {
       const session = new SharedSession(ranks, folder);
       shareSnapshot(ranks, session.step > 0 ? subject.capture() : undefined);
       await loop(session);
-    });
-    return ranks.fromFirst(outcome);
+    };
+    return runSession(shared, subject, shareLoop, (outcome, write) => conclude(ranks.fromFirst(outcome), write));
   }
   for (const signal of SIGNALS) process.on(signal, ignore);
   try {
@@ -30,7 +39,9 @@ export async function runSharedSession(
     const start = shareSnapshot(ranks, undefined);
     if (start !== undefined) subject.restore(start);
     await loop(session);
-    return ranks.fromFirst<SessionOutcome | undefined>(undefined)!;
+    const outcome = ranks.fromFirst<SessionOutcome | undefined>(undefined)!;
+    await conclude(outcome, () => {});
+    return outcome;
   } finally {
     for (const signal of SIGNALS) process.off(signal, ignore);
   }
@@ -74,7 +85,7 @@ class SharedSession implements Session {
   }
 
   log(step: number, record: LogRecord): void {
-    const records = this.ranks.share(JSON.stringify(record));
+    const records = this.ranks.share(exactStringify(record));
     const other = records.findIndex((found) => found !== records[0]);
     if (other > 0) {
       throw new InputError(

@@ -24,12 +24,8 @@ export class EventWriter {
   constructor(folder: string, { resumedAt, now = () => Date.now() / 1000 }: EventWriterOptions = {}) {
     this.now = now;
     const started = String(Math.floor(now())).padStart(10, '0');
-    this.path = join(folder, `events.out.tfevents.${started}.${hostname()}.${process.pid}.0`);
-    try {
-      this.file = openSync(this.path, 'a');
-    } catch (error) {
-      throw fileError(error, 'write', this.path);
-    }
+    const name = `events.out.tfevents.${started}.${hostname()}.${process.pid}`;
+    [this.path, this.file] = openNew((count) => join(folder, `${name}.${count}`));
     this.write((event) => event.string(FILE_VERSION, 'brain.Event:2'));
     if (resumedAt !== undefined) {
       this.write((event) => event.varint(STEP, resumedAt + 1).message(SESSION_LOG, (log) => log.varint(1, START)));
@@ -59,20 +55,36 @@ export class EventWriter {
   }
 
   sync(): void {
-    fsyncSync(this.file);
+    this.attempt(() => fsyncSync(this.file));
   }
 
   close(): void {
-    closeSync(this.file);
+    this.attempt(() => closeSync(this.file));
   }
 
   private write(fill: (event: ProtoWriter) => void): void {
     const event = new ProtoWriter().double(WALL_TIME, this.now());
     fill(event);
+    this.attempt(() => writeSync(this.file, tfRecord(event.finish())));
+  }
+
+  private attempt(action: () => unknown): void {
     try {
-      writeSync(this.file, tfRecord(event.finish()));
+      action();
     } catch (error) {
       throw fileError(error, 'write', this.path);
+    }
+  }
+}
+
+/** Two containers may agree in host, process number and second: the file is new all the same. */
+function openNew(pathOf: (count: number) => string): [path: string, file: number] {
+  for (let count = 0; ; count++) {
+    const path = pathOf(count);
+    try {
+      return [path, openSync(path, 'ax')];
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw fileError(error, 'write', path);
     }
   }
 }

@@ -137,7 +137,12 @@ export const strategySchema = z
       hidden: hidden.default([32]).describe('Widths of the hidden layers.'),
       without,
       every: z.int().min(1).default(10).describe('M: updates between two measurements.'),
-      samples: z.int().min(1).default(64).describe('Samples of the batch that are measured.'),
+      samples: z
+        .int()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe('Samples of the batch that are measured; null: as many as the problem suggests.'),
       memory: z.int().min(4).default(32).describe('Measurements that the scheduler learns from.'),
       smoothing: decay.default(0.8).describe("Decay of the moving average of the main task's gradient."),
       entropy: z.number().positive().default(0.25).describe('β, weight of the entropy: π tends to exp(credit ∕ β).'),

@@ -101,7 +101,7 @@ export class Course implements Resumable {
     if (!Number.isFinite(performance)) {
       const { updates } = this.current;
       throw new InputError(
-        `the validation performance after update ${updates} is ${performance}: training has diverged`,
+        `the validation performance after update ${updates} is ${performance}: training has diverged; a lower learning rate may help`,
       );
     }
     const { performances } = this.current;

@@ -61,6 +61,8 @@ export interface GradientAccess<Batch> {
 export interface InfluenceAccess<Batch> {
   /** Length of a gradient over the parameters. */
   readonly size: number;
+  /** Samples of a batch that are worth the cost of measuring them. */
+  readonly samples: number;
   /** Pieces of the reward data: validation data that neither chooses a checkpoint nor is validated on. */
   readonly pieces: number;
   /** Writes ∇θ of the main task's mean loss on a piece; 0 at parameters that not all tasks share, such as heads. */

@@ -6,6 +6,8 @@ export interface TrainingInfluence<Batch> {
   readonly training: Training;
   /** Whether all tasks share the parameter of this name. Default: all do. */
   readonly shared?: (name: string) => boolean;
+  /** Samples of a batch that are worth the cost of measuring them. Default 256; fewer where each task is a pass. */
+  readonly samples?: number;
   /** Pieces of the reward data. */
   readonly pieces: number;
   /** Writes ∇θ of the main task's mean loss on a piece, laid out like the arena, in evaluation mode. */
@@ -22,6 +24,7 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
   const ofSingleTasks = arena.names.filter((name) => !shared(name));
   return {
     size: arena.length,
+    samples: from.samples ?? 256,
     pieces: from.pieces,
     gradient: async (piece, out) => {
       await from.gradient(piece, out);

@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readingWithin } from '../regular-file.js';
 import { exportTranslation } from '../translate/export.js';
 
 /** Models as files for the page, exported when they are first asked for, and removed in the end. */
@@ -28,7 +29,7 @@ export class BrowserModels {
     if (known !== undefined) return known;
     this.folder ??= mkdtempSync(join(tmpdir(), 'tcts-serve-'));
     const folder = join(this.folder, String(this.exported.size));
-    exportTranslation(run, folder, { beam: 1 });
+    readingWithin(run, () => exportTranslation(run, folder, { beam: 1 }));
     const files = new Map(readdirSync(folder).map((name) => [name, join(folder, name)]));
     this.exported.set(run, files);
     return files;

@@ -1,7 +1,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { checkpointFolder } from '../run/index.js';
+import { readingWithin } from '../regular-file.js';
+import { checkpointFolder, generations } from '../run/index.js';
 import type { Policy } from '../translate/decode/policy.js';
 import type { StreamOptions } from '../translate/decode/stream.js';
 import { type TextSide, TextStream } from '../translate/decode/text-stream.js';
@@ -55,8 +56,8 @@ export interface Lease {
 
 interface Entry {
   readonly opening: Promise<LiveModel>;
-  /** When its parameters were written. */
-  readonly stamp: number;
+  /** Tells its parameters from those that training may write later. */
+  readonly stamp: string;
   users: number;
 }
 
@@ -77,7 +78,7 @@ export class LiveModels {
 
   async lease(run: string): Promise<Lease> {
     const entry = this.entries.get(run) ?? this.open(run);
-    const current = entry.users > 0 || entry.stamp === written(run) ? entry : this.reopen(run, entry);
+    const current = entry.users > 0 || entry.stamp === this.stamp(run) ? entry : this.reopen(run, entry);
     this.entries.delete(run);
     this.entries.set(run, current);
     current.users++;
@@ -109,22 +110,33 @@ export class LiveModels {
       this.entries.delete(idle[0]);
       void closeEntry(idle[1]);
     }
-    return { opening: openLiveModel(run, this.options), stamp: written(run), users: 0 };
+    // The stamp first: of parameters that are written meanwhile, it is one that no longer fits.
+    const stamp = this.stamp(run);
+    return { opening: readingWithin(run, () => openLiveModel(run, this.options)), stamp, users: 0 };
   }
 
-  /** Training has found better parameters since. */
+  /** Training has saved other parameters since. */
   private reopen(run: string, old: Entry): Entry {
     this.entries.delete(run);
     void closeEntry(old);
     return this.open(run);
+  }
+
+  /** Name and time of the newest checkpoint among those that `checkpoint` chooses from. */
+  private stamp(run: string): string {
+    const folder = checkpointFolder(run);
+    const { checkpoint = 'best' } = this.options;
+    const newest = generations(folder).map(({ path }) => path)[0];
+    const paths = [checkpoint === 'best' ? join(folder, 'best.safetensors') : undefined, newest];
+    for (const path of paths) {
+      const written = path && statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+      if (written !== undefined) return `${path} ${written}`;
+    }
+    return 'none';
   }
 }
 
 async function closeEntry({ opening }: Entry): Promise<void> {
   const model = await opening.catch(() => undefined);
   await model?.close();
-}
-
-function written(run: string): number {
-  return statSync(join(checkpointFolder(run), 'best.safetensors'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }

@@ -30,6 +30,9 @@ export class LiveSocket {
   readonly upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     const status = this.refusal(request);
     if (status !== undefined) {
+      // The HTTP server has let go of the socket: without a listener, a reset by the client would end the process.
+      socket.on('error', () => socket.destroy());
+      socket.once('finish', () => socket.destroy());
       socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
       return;
     }

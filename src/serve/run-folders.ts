@@ -1,10 +1,10 @@
-import { type Dirent, readdirSync, realpathSync } from 'node:fs';
-import { basename, join, resolve, sep } from 'node:path';
+import { type Dirent, existsSync, readdirSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 import { isRun } from '../run/index.js';
 
 /**
  * The runs of a folder, or the folder itself if it is one, by their names: paths below the folder, with slashes. Links
- * are not followed, so that nothing outside the folder is ever read.
+ * are not followed; `readingWithin` keeps what is read of a run inside its folder.
  */
 export function runFolders(root: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
@@ -13,14 +13,10 @@ export function runFolders(root: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/** Path of a file of a run; undefined if there is none, or if it is a link that leads elsewhere. */
+/** Path of a file of a run; undefined if there is none. */
 export function runFile(run: string, ...names: readonly string[]): string | undefined {
   const path = join(run, ...names);
-  try {
-    return realpathSync(path).startsWith(realpathSync(run) + sep) ? path : undefined;
-  } catch {
-    return undefined;
-  }
+  return existsSync(path) ? path : undefined;
 }
 
 /** Names of the folders in a folder, in order; none if it cannot be read. */

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { readJsonFile } from '../json-file.js';
-import { isRunning, openRun } from '../run/index.js';
+import { readingWithin } from '../regular-file.js';
+import { dataName, isRunning, openRun } from '../run/index.js';
 import { type Evaluations, runEvaluations } from './run-evaluations.js';
 import { runFile } from './run-folders.js';
 import type { MetricsReader, RunMetrics } from './run-metrics.js';
@@ -13,6 +14,8 @@ export interface RunSummary {
   readonly state: 'running' | 'finished' | 'interrupted' | 'failed' | 'killed' | 'unreadable';
   readonly message?: string;
   readonly kind?: string;
+  /** What the run's own data are called. */
+  readonly data?: string;
   readonly strategy?: string;
   /** ISO 8601. */
   readonly created?: string;
@@ -23,52 +26,68 @@ export interface RunSummary {
 }
 
 /** All that the page shows of a run. */
-export interface RunReport extends Omit<RunSummary, 'step'>, RunMetrics, Evaluations {
+export interface RunReport extends Omit<RunSummary, 'step' | 'best'>, RunMetrics, Evaluations {
   /** Figures of the best model on test data, once training is over. */
   readonly test: Readonly<Record<string, number>> | null;
 }
 
 /** A run in a line. A folder that is being written, or is damaged, gives a message instead of figures. */
-export function runSummary(id: string, path: string, reader: MetricsReader): RunSummary {
+export function runSummary(id: string, path: string, reader: MetricsReader): Promise<RunSummary> {
+  return readingWithin(path, () => summaryOf(id, path, reader));
+}
+
+export function runReport(id: string, path: string, reader: MetricsReader): Promise<RunReport> {
+  return readingWithin(path, () => reportOf(id, path, reader));
+}
+
+async function summaryOf(id: string, path: string, reader: MetricsReader): Promise<RunSummary> {
   try {
     const { info, config } = openRun(path);
     const { problem, strategy } = names.parse(config);
-    const { step, episodes } = reader.read(path);
+    const { step, best } = await reader.read(path);
     return {
       id,
       state: info.state === 'running' && !isRunning(path) ? 'killed' : info.state,
       kind: problem.kind,
+      data: dataName(problem.data),
       strategy: strategy.name,
       created: info.created,
       seed: info.seed,
       step,
-      best: bestOf(episodes.map(({ performance }) => performance)),
+      best,
     };
   } catch (error) {
     return { id, state: 'unreadable', message: reasonOf(error) };
   }
 }
 
-export function runReport(id: string, path: string, reader: MetricsReader): RunReport {
-  const summary = runSummary(id, path, reader);
+async function reportOf(id: string, path: string, reader: MetricsReader): Promise<RunReport> {
+  const summary = await summaryOf(id, path, reader);
   if (summary.state === 'unreadable') return { ...summary, ...nothing };
   const problems: string[] = [];
-  const attempt = <T>(read: () => T, otherwise: T): T => {
+  const attempt = async <T>(read: () => T | Promise<T>, otherwise: T): Promise<T> => {
     try {
-      return read();
+      return await read();
     } catch (error) {
       problems.push(reasonOf(error));
       return otherwise;
     }
   };
-  const metrics = attempt<RunMetrics>(() => reader.read(path), nothing);
-  const evaluations = attempt<Evaluations>(() => runEvaluations(path), nothing);
-  const test = attempt(() => testFigures(path), null);
+  const metrics = await attempt<RunMetrics>(() => reader.read(path), nothing);
+  const evaluations = await attempt<Evaluations>(() => runEvaluations(path), nothing);
+  const test = await attempt(() => testFigures(path), null);
+  const { badLines } = metrics;
+  if (badLines > 0) {
+    const lines = badLines === 1 ? 'line holds no record and is' : 'lines hold no record and are';
+    problems.push(`metrics.jsonl: ${badLines} ${lines} left out`);
+  }
   return { ...summary, ...metrics, ...evaluations, test, problems: [...problems, ...evaluations.problems] };
 }
 
 const nothing = {
   step: 0,
+  best: null,
+  badLines: 0,
   losses: [],
   episodes: [],
   tasks: [],
@@ -94,10 +113,6 @@ function testFigures(path: string): Record<string, number> | null {
   return (
     test && Object.fromEntries(Object.entries(test).filter((entry): entry is [string, number] => entry[1] !== null))
   );
-}
-
-function bestOf(values: readonly (number | null)[]): number | null {
-  return values.reduce((best, value) => (value !== null && (best === null || value > best) ? value : best), null);
 }
 
 /** A run can vanish between being listed and being read; what else can happen to a folder is an InputError too. */

@@ -14,7 +14,7 @@ import { pageFiles } from './page-files.js';
 import { rateLimit } from './rate-limit.js';
 import { runFolders } from './run-folders.js';
 import { MetricsReader } from './run-metrics.js';
-import { runReport, runSummary } from './run-report.js';
+import { type RunSummary, runReport, runSummary } from './run-report.js';
 import { translationRuns } from './translation-runs.js';
 
 export interface ServeOptions extends Address, LiveModelOptions {
@@ -73,14 +73,16 @@ function pageApp(runs: () => ReadonlyMap<string, string>, browserModels: Browser
   app.use('/api/*', etag());
 
   app.get('/', (c) => c.html(html));
-  app.get('/api/runs', (c) => {
+  app.get('/api/runs', async (c) => {
     const all = runs();
     reader.keep(new Set(all.values()));
-    return c.json([...all].map(([id, path]) => runSummary(id, path, reader)));
+    const summaries: RunSummary[] = [];
+    for (const [id, path] of all) summaries.push(await runSummary(id, path, reader));
+    return c.json(summaries);
   });
-  app.get('/api/run', (c) => {
+  app.get('/api/run', async (c) => {
     const [id, path] = chosen(c, runs());
-    return c.json(runReport(id, path, reader));
+    return c.json(await runReport(id, path, reader));
   });
   app.get('/api/translation', (c) => {
     return c.json({ browser: browserModels !== undefined, runs: translationRuns(runs()) });

@@ -2,8 +2,9 @@ import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
+import { latencyUnit } from '../metrics/index.js';
 import type { Policy } from '../translate/decode/policy.js';
-import { arrivingWords, type TextStream } from '../translate/decode/text-stream.js';
+import { arrivingWords, type TextSide, type TextStream } from '../translate/decode/text-stream.js';
 import { type Address, listen } from './listening.js';
 import { type LiveModel, type LiveModelOptions, openLiveModel } from './live-models.js';
 
@@ -98,9 +99,19 @@ function segmentOf(text: string): Segment {
   throw new InputError(`expected a segment of text: ${message}`, { key: path.join('.') });
 }
 
+/**
+ * What of a text can be handed over: SimulEval takes each piece for words of its own, so that a comma or a clitic must
+ * come together with the word that it belongs to. A word is complete when the next one begins. Characters always are.
+ */
+function completeText(text: string, { pipeline }: TextSide): string {
+  if (!pipeline.attaches || latencyUnit(pipeline.config.language) === 'char') return text;
+  return text.slice(0, text.search(/\S*$/u));
+}
+
 /** The sentence under evaluation. Requests are answered one after the other. */
 class Agent {
   private stream: TextStream;
+  /** Text that is written and not yet fetched. */
   private written = '';
   private finished = false;
   private index = 0;
@@ -126,10 +137,12 @@ class Agent {
     return this.next(async () => {
       if (this.finished) return;
       try {
-        for (const word of arrivingWords([content ?? []].flat().join(' ')))
+        for (const word of arrivingWords([content ?? []].flat().join(' '))) {
           this.written += await this.stream.push(word);
-        if (finished) this.written += await this.stream.end();
-        this.finished = finished || this.stream.done;
+        }
+        const over = finished || this.stream.done;
+        if (over) this.written += await this.stream.end();
+        this.finished = over;
       } catch (error) {
         // The evaluator does not look at the answer: without an end it would wait for this sentence for ever.
         this.finished = true;
@@ -140,8 +153,8 @@ class Agent {
 
   pop(): Promise<TextSegment> {
     return this.next(async () => {
-      const content = this.written;
-      this.written = '';
+      const content = this.finished ? this.written : completeText(this.written, this.model.target);
+      this.written = this.written.slice(content.length);
       return { index: this.index++, content, finished: this.finished, is_empty: content === '', data_type: 'text' };
     });
   }

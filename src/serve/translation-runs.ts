@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { readJsonFile } from '../json-file.js';
+import { readingWithin } from '../regular-file.js';
 import { openRun } from '../run/index.js';
 import { exampleSentences } from './examples.js';
 import { runFile } from './run-folders.js';
@@ -21,7 +22,7 @@ export interface TranslationRun {
 export function translationRuns(runs: ReadonlyMap<string, string>): TranslationRun[] {
   return [...runs].flatMap(([id, path]) => {
     try {
-      return translationRun(id, path) ?? [];
+      return readingWithin(path, () => translationRun(id, path)) ?? [];
     } catch (error) {
       if (error instanceof InputError) return [];
       throw error;

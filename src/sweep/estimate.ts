@@ -107,8 +107,8 @@ function kindOf({ config }: PlannedRun): string {
   return JSON.stringify([model, batch, strategy, config.threads, config.workers]);
 }
 
-/** Strategies that cost nothing besides the update. */
-const PLAIN = new Set(['fixed', 'mtl', 'oracle', 'curriculum', 'annealing', 'window', 'self-paced']);
+/** Strategies that cost nothing besides the update; self-paced, which looks at every loss first, is not one of them. */
+const PLAIN = new Set(['fixed', 'mtl', 'oracle', 'curriculum', 'annealing', 'window']);
 
 /** How long a trial goes on after its first update, and how long it may take altogether. */
 const TRIAL_SECONDS = 3;

@@ -12,7 +12,7 @@ export interface Job {
    * a second time, and verbs that have been run are not run again.
    */
   readonly after: readonly (readonly string[])[];
-  /** Cores it keeps busy: threads × workers of its configuration. */
+  /** Cores it keeps busy: `coresOf` its configuration. */
   readonly cores: number;
 }
 

@@ -68,6 +68,11 @@ export class Ledger {
     this.write();
   }
 
+  /** A run that was done turns out to be of no use. */
+  fail(name: string, reason: string): void {
+    this.end(name, { state: 'failed', reason });
+  }
+
   choose({ candidates, ...choice }: Choice): void {
     this.choices.push({
       ...choice,

@@ -4,16 +4,14 @@ import { InputError } from '../errors.js';
 import { keySchema } from '../run/config/key-schema.js';
 import { nearest } from '../run/config/nearest.js';
 import { overlay, readAssignment, readSources, type Source } from '../run/config/sources.js';
-import { resolvedYaml, validateSource } from '../run/index.js';
+import { coresOf, type Division, resolvedYaml, validateSource } from '../run/index.js';
 import { axisNames, combinations, countCombinations, type Point } from './axes.js';
 import type { Grid, GridConfig, GroupConfig } from './grid.js';
 import type { Job } from './job.js';
 import { settingLayer, settingLayers } from './settings.js';
 
 /** What a sweep has to know of a training configuration. */
-export interface TrainingConfig {
-  readonly threads: number;
-  readonly workers: number;
+export interface TrainingConfig extends Division {
   readonly problem: { readonly kind: string; readonly main?: number };
   readonly strategy: { readonly name: string; readonly task?: string | number | null };
   readonly training: { readonly episodes: number; readonly steps: number };
@@ -123,7 +121,7 @@ export function planSweep(grid: Grid, options: PlanOptions): Plan {
         const resolved = validateSource(options.schema, keys, lay(source, layers));
         const name = nameOf(group.name, labels, seed);
         const after = verbsOf(group.after ?? config.after, resolved, options.evaluated);
-        const cores = resolved.threads * resolved.workers;
+        const cores = coresOf(resolved);
         const job: Job = { name, folder: join(folder, name), config: resolvedYaml(resolved), after, cores };
         return { name, group: group.name, labels, seed, config: resolved, job };
       };
@@ -177,7 +175,7 @@ function verbsOf(given: readonly string[] | undefined, config: TrainingConfig, e
   const verbs = given ?? (evaluated.includes(config.problem.kind) ? ['evaluate'] : []);
   return verbs.map((text) => {
     const words = text.trim().split(/\s+/);
-    const threads = ['--threads', String(config.threads * config.workers)];
+    const threads = ['--threads', String(coresOf(config))];
     return words[0] === 'evaluate' && !words.includes('--threads') ? [...words, ...threads] : words;
   });
 }

@@ -14,10 +14,19 @@ export function waitPerformance(folder: string, split: string, k: number): numbe
 }
 
 function figureAt(file: string, path: readonly string[]): number {
-  const content: unknown = existsSync(file) ? JSON.parse(readText(file)) : undefined;
+  const content = existsSync(file) ? parsed(file) : undefined;
   const figure = path.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], content);
   if (typeof figure === 'number') return figure;
   throw new InputError('expected a number to choose by', { file, key: path.join('.') });
+}
+
+function parsed(file: string): unknown {
+  try {
+    return JSON.parse(readText(file));
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new InputError('the file is not valid JSON', { file });
+    throw error;
+  }
 }
 
 /** The candidate with the highest score, the first of equals; one that has no score, or NaN, is not chosen. */

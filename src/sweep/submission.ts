@@ -1,3 +1,4 @@
+import { InputError } from '../errors.js';
 import type { Job, Outcome } from './job.js';
 import type { PlannedRun } from './plan.js';
 
@@ -21,8 +22,24 @@ export function wasStopped(runs: readonly FinishedRun[]): boolean {
   return runs.some(({ outcome }) => outcome.state === 'stopped');
 }
 
-/** Mean over the runs that are done; null if there is none. */
-export function meanScore(runs: readonly FinishedRun[], scoreOf: (run: PlannedRun) => number): number | null {
-  const scores = runs.filter(({ outcome }) => outcome.state === 'done').map(({ run }) => scoreOf(run));
+/**
+ * Mean over the runs that are done; null if there is none. One whose score cannot be read has failed, which is what
+ * `fail` is told; the others go on.
+ */
+export function meanScore(
+  runs: readonly FinishedRun[],
+  scoreOf: (run: PlannedRun) => number,
+  fail: (run: PlannedRun, reason: string) => void,
+): number | null {
+  const scores = runs.flatMap(({ run, outcome }) => {
+    if (outcome.state !== 'done') return [];
+    try {
+      return [scoreOf(run)];
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      fail(run, error.message);
+      return [];
+    }
+  });
   return scores.length === 0 ? null : scores.reduce((sum, score) => sum + score, 0) / scores.length;
 }

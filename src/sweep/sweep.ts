@@ -151,9 +151,10 @@ async function runSetting(
       }),
     );
     if (wasStopped(candidates.flatMap(({ runs }) => runs))) return [];
+    const fail = ({ name }: PlannedRun, reason: string) => ledger.fail(name, reason);
     const scored = candidates.map((candidate) => ({
       ...candidate,
-      score: meanScore(candidate.runs, ({ job }) => validationPerformance(job.folder)),
+      score: meanScore(candidate.runs, ({ job }) => validationPerformance(job.folder), fail),
     }));
     const winner = best(scored);
     ledger.choose({ step: group.name, for: setting.labels, candidates: scored, chosen: winner?.labels ?? null });

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { pathToFileURL } from 'node:url';
 import { builtFile } from '../built-file.js';
@@ -24,6 +24,7 @@ export async function runTool(args: readonly string[], { signal, kill }: StopOpt
     detached: true,
     windowsHide: true,
   });
+  const release = pauseWithUs(child);
   const stop = () => child.kill('SIGTERM');
   const end = () => child.kill('SIGKILL');
   signal?.addEventListener('abort', stop, { once: true });
@@ -41,9 +42,39 @@ export async function runTool(args: readonly string[], { signal, kill }: StopOpt
   } catch (error) {
     return { state: 'failed', reason: `tcts ${args[0]} cannot be started: ${(error as Error).message}` };
   } finally {
+    release();
     signal?.removeEventListener('abort', stop);
     kill?.removeEventListener('abort', end);
   }
+}
+
+const children = new Set<ChildProcess>();
+
+/**
+ * Ctrl-Z stops this process and, as the terminal does not reach them, its children too; `fg` and `bg` continue all. The
+ * children get SIGSTOP, as the system does not stop what is in a session of its own at the Ctrl-Z of no terminal.
+ */
+function pauseWithUs(child: ChildProcess): () => void {
+  if (children.size === 0) {
+    process.on('SIGTSTP', pause);
+    process.on('SIGCONT', goOn);
+  }
+  children.add(child);
+  return () => {
+    children.delete(child);
+    if (children.size > 0) return;
+    process.off('SIGTSTP', pause);
+    process.off('SIGCONT', goOn);
+  };
+}
+
+function pause(): void {
+  for (const child of children) child.kill('SIGSTOP');
+  process.kill(process.pid, 'SIGSTOP');
+}
+
+function goOn(): void {
+  for (const child of children) child.kill('SIGCONT');
 }
 
 /** What the tool said last, or else how it ended. */

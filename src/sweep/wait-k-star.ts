@@ -36,11 +36,12 @@ export async function findBestWaits(
   const candidates = [...groupBy(measured, ({ run }) => JSON.stringify(run.labels)).values()];
   /** Waits to test each winner with. */
   const tests = new Map<readonly FinishedRun[], number[]>();
+  const fail = ({ name }: FinishedRun['run'], reason: string) => ledger.fail(name, reason);
   for (const k of waits) {
     const scored = candidates.map((runs) => ({
       runs,
       labels: runs[0].run.labels,
-      score: meanScore(runs, ({ job }) => waitPerformance(job.folder, split, k)),
+      score: meanScore(runs, ({ job }) => waitPerformance(job.folder, split, k), fail),
     }));
     const winner = best(scored);
     ledger.choose({ step: WAIT_K_STAR, for: { main: String(k) }, candidates: scored, chosen: winner?.labels ?? null });

@@ -33,3 +33,8 @@ export function typedArray(dtype: DType, values: ArrayLike<number>): TypedArray 
       return Uint8Array.from(values);
   }
 }
+
+/** The values as text that tells apart all that compute differently: `join` alone writes -0 as 0. */
+export function identityOf(data: TypedArray): string {
+  return Array.from(data as ArrayLike<number | bigint>, (value) => (Object.is(value, -0) ? '-0' : `${value}`)).join();
+}

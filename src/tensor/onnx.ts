@@ -1,6 +1,6 @@
 import { ProtoWriter } from '../protobuf.js';
 import type { Dim } from './dim.js';
-import type { DType, TypedArray } from './dtype.js';
+import { type DType, identityOf, type TypedArray } from './dtype.js';
 
 /** Versions that every written model declares. */
 export const IR_VERSION = 10;
@@ -89,7 +89,7 @@ export class OnnxGraph {
 
   /** A constant tensor; equal small constants are shared. */
   constant(dtype: DType, data: TypedArray, dims: readonly number[]): string {
-    const key = data.length <= 64 ? `${dtype}[${dims}]:${data.join()}` : undefined;
+    const key = data.length <= 64 ? `${dtype}[${dims}]:${identityOf(data)}` : undefined;
     const known = key === undefined ? undefined : this.constants.get(key);
     if (known !== undefined) return known;
     const name = this.fresh('const');

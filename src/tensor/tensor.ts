@@ -90,14 +90,24 @@ export function describeType(type: TensorType): string {
   return `${type.dtype}${formatShape(type.shape)}`;
 }
 
-/** The first stack frame that is not in the engine or its layers. */
+/** The place of the first stack frame that is not in the engine or its layers. */
 function callSite(): string {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = 40;
   const { stack = '' } = new Error();
   Error.stackTraceLimit = limit;
-  const frames = stack.split('\n').slice(1);
-  const outside = frames.find((frame) => !/[\\/](src|dist)[\\/](tensor|nn)[\\/]/.test(frame)) ?? frames.at(-1) ?? '';
-  const place = /\(?(?:file:\/\/)?([^()\s]+:\d+:\d+)\)?$/.exec(outside.trim());
-  return place?.[1] ?? 'unknown';
+  // Frames of built-in functions, such as that of `map`, have no place.
+  const places = stack.split('\n').flatMap((frame) => PLACE.exec(frame.trim())?.[1] ?? []);
+  const outside = places.find((place) => !ENGINE.some((folder) => place.startsWith(folder)));
+  return outside ?? places.at(-1) ?? 'unknown';
 }
+
+const PLACE = /\(?(?:file:\/\/)?([^()\s]+:\d+:\d+)\)?$/;
+
+/** This package's own `tensor/` and `nn/`, as built and, for stacks that are mapped to their sources, as written. */
+const ENGINE = ['../', '../../src/'].flatMap((root) =>
+  ['tensor/', 'nn/'].flatMap((folder) => {
+    const path = new URL(root + folder, import.meta.url).href.replace(/^file:\/\//, '');
+    return [path, decodeURI(path)];
+  }),
+);

@@ -1,5 +1,5 @@
 import type { DimLike } from './dim.js';
-import { type DType, type TypedArray, typedArray } from './dtype.js';
+import { type DType, identityOf, type TypedArray, typedArray } from './dtype.js';
 import { type Node, type Op, record, shapeOf, type Tensor, type TensorType } from './tensor.js';
 
 /** A recorded function: named inputs, named outputs, and the nodes that lie between them in execution order. */
@@ -119,6 +119,12 @@ function shareKey(node: Node, inputs: readonly Tensor[]): string | undefined {
   if (node.op.shareable === false) return undefined;
   const { data, ...rest } = node.attributes as { data?: TypedArray };
   if (data !== undefined && data.length > 64) return undefined;
-  const attributes = JSON.stringify({ ...rest, data: data?.join() });
+  const attributes = JSON.stringify({ ...rest, data: data && identityOf(data) }, inFull);
   return `${node.op.name}(${inputs.map(({ node: { id }, index }) => `${id}.${index}`)})${attributes}`;
+}
+
+/** For JSON, which has no words for them and writes null or 0: the numbers that are not finite, and -0. */
+function inFull(_key: string, value: unknown): unknown {
+  if (typeof value !== 'number' || (Number.isFinite(value) && !Object.is(value, -0))) return value;
+  return { number: Object.is(value, -0) ? '-0' : `${value}` };
 }

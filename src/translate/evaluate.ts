@@ -1,9 +1,10 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import {
   bleuMetric,
+  bleuTokenizer,
   type CorpusLatency,
   chrfMetric,
   corpusBleu,
@@ -11,20 +12,25 @@ import {
   corpusLatency,
   type LatencyConvention,
   type LatencyInstance,
+  type LatencyUnit,
+  latencyUnit,
   multiBleu,
+  referenceLength,
   type TokenizerName,
+  tokenizers,
 } from '../metrics/index.js';
-import { openRun, parseConfig } from '../run/index.js';
+import { dataDigest, dataName, type EvaluatedData, evaluationFolder, openRun, parseConfig } from '../run/index.js';
 import type { CheckpointChoice } from './checkpoint-choice.js';
 import { type DataConfig, translationSchema } from './config.js';
 import { openData } from './data.js';
 import type { Policy } from './decode/policy.js';
 import { type SearchOptions, searchDefaults } from './decode/search.js';
 import type { Decoded } from './decode/sentence.js';
-import { arrivingWords, lineIds, tokensByWord, writtenText } from './decode/text-stream.js';
+import { arrivingWords, lineIds, type TextSide, tokensByWord, writtenText } from './decode/text-stream.js';
 import { Translator } from './decode/translator.js';
-import { wordDelays } from './decode/word-delays.js';
+import { unitDelays } from './decode/word-delays.js';
 import { fileNameOf } from './policies/index.js';
+import { lowercase } from './text/lowercase.js';
 
 export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam' | 'earlyEnd'> {
   /** Policies to evaluate with, as `parsePolicies` reads them. Default the one that the model was trained for. */
@@ -35,8 +41,10 @@ export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam'
   readonly split?: string;
   /** Another corpus than the run was trained with; its text is encoded as the run's. Default the run's own. */
   readonly corpus?: string;
-  /** Tokeniser of sacreBLEU. Default `zh` for Chinese targets, else `13a`. */
+  /** Tokeniser of sacreBLEU. Default that of the target language (`bleuTokenizer`). */
   readonly tokenize?: TokenizerName;
+  /** What the latency `simuleval` is counted in. Default characters for targets without spaces, else words. */
+  readonly unit?: LatencyUnit;
   /** Default `best`. */
   readonly checkpoint?: CheckpointChoice;
   /** Sentences translated together. Default 64. */
@@ -53,9 +61,13 @@ export interface TranslationScores {
   /** k of wait-k, `full` where the whole source is read first; null for other policies. */
   readonly k: number | 'full' | null;
   readonly sentences: number;
+  readonly data: EvaluatedData;
   /** BLEU of the tokenised text, as multi-bleu.perl prints it. */
   readonly bleu: number;
-  /** BLEU of the detokenised text, as sacreBLEU prints it, and what has to be known to repeat it. */
+  /**
+   * BLEU of the detokenised text, as sacreBLEU prints it, and what has to be known to repeat it. Case does not count
+   * (`case:lc`) where the run has put its text into lower case.
+   */
   readonly sacrebleu: number;
   readonly signature: string;
   /** chrF2 of the detokenised text. */
@@ -65,9 +77,11 @@ export interface TranslationScores {
   readonly lengthRatio: number;
   /** Sentences that ended before the end of their source was read. */
   readonly endedEarly: number;
+  /** What `latency.simuleval` counts. */
+  readonly unit: LatencyUnit;
   /**
-   * `stacl`: subwords and the length of the output. `simuleval`: words and the length of the reference. Null where
-   * nothing was written at all.
+   * `stacl`: subwords and the length of the output. `simuleval`: words or characters and the length of the reference.
+   * Null where nothing was written at all.
    */
   readonly latency: Readonly<Record<LatencyConvention, CorpusLatency | null>>;
   /** Sentences translated per second, together in batches. */
@@ -78,8 +92,9 @@ export interface TranslationScores {
 
 /**
  * Translates a split of a corpus under one or more policies and scores it. Everything is kept in the run folder, as
- * `evaluation/<split>-<policy>-…/`: `output.txt` and `reference.txt` (text), `output.tok` and `reference.tok`
- * (tokenised), `instances.log` (as SimulEval has it: words, without elapsed times) and `scores.json`.
+ * `evaluation/<split>-<policy>-…/`, with the name of the data at its end where they are not the run's own: `output.txt`
+ * and `reference.txt` (text, as it is compared), `output.tok` and `reference.tok` (tokenised), `instances.log` and
+ * `config.yaml` (what SimulEval's `--score-only` reads) and `scores.json`.
  */
 export async function evaluateTranslation(
   run: string,
@@ -90,7 +105,11 @@ export async function evaluateTranslation(
   const translator = await Translator.open(run, { beam, threads, checkpoint }, models);
   try {
     const policies = options.policies?.flatMap((text) => translator.policies(text)) ?? translator.policies();
-    const test = await testSet(dataOf(run, options.corpus), split, translator);
+    const { language } = translator.target.pipeline.config;
+    const { tokenize = bleuTokenizer(language), unit = latencyUnit(language) } = options;
+    const { own, ...config } = dataOf(run, options.corpus);
+    const test = await testSet(config.data, split, translator);
+    const data: EvaluatedData = { name: dataName(config.data), digest: test.digest, own };
     const scores: TranslationScores[] = [];
     for (const policy of policies) {
       const started = performance.now();
@@ -101,9 +120,10 @@ export async function evaluateTranslation(
         onProgress: (done) => onProgress?.(policy.name, done, test.ids.length),
       });
       const speed = (1000 * test.ids.length) / (performance.now() - started);
-      const folder = join(run, 'evaluation', folderName(policy, { split, beam, earlyEnd, models, checkpoint }));
-      const measured = score(translator, test, decoded, options.tokenize);
-      const result = { policy: policy.name, k: waitOf(policy), ...measured.scores, speed, folder };
+      const name = folderName(policy, { split, beam, earlyEnd, models, checkpoint });
+      const folder = evaluationFolder(run, unit === latencyUnit(language) ? name : `${name}-by-${unit}`, data);
+      const measured = score(translator.target, test, decoded, { tokenize, unit });
+      const result = { policy: policy.name, k: waitOf(policy), data, ...measured.scores, speed, folder };
       save(folder, test, measured, { ...result, split, beam, earlyEnd, models, checkpoint, step: translator.step });
       scores.push(result);
     }
@@ -115,32 +135,43 @@ export async function evaluateTranslation(
 
 /** Sentences to be translated, with their references. */
 interface TestSet {
+  /** Of the untouched lines of both sides. */
+  readonly digest: string;
   readonly ids: readonly Int32Array[];
   /** Words of the sources, as they arrive. */
   readonly words: readonly (readonly string[])[];
   /** Source tokens settled after each word. */
   readonly counts: readonly (readonly number[])[];
+  /** As outputs are compared with them: in lower case where these are. */
   readonly references: readonly string[];
-  /** The same, tokenised as for training but without byte pair encoding. */
+  /** The same, tokenised as for training but without byte pair encoding (`tokenisedText`). */
   readonly tokenised: readonly string[];
 }
 
 interface Instance extends LatencyInstance {
   readonly prediction: string;
+  readonly referenceLength: number;
+}
+
+/** How outputs are counted. */
+interface Counting {
+  readonly tokenize: TokenizerName;
+  readonly unit: LatencyUnit;
 }
 
 interface Measured {
-  readonly scores: Omit<TranslationScores, 'policy' | 'k' | 'speed' | 'folder'>;
+  readonly scores: Omit<TranslationScores, 'policy' | 'k' | 'data' | 'speed' | 'folder'>;
   readonly outputs: readonly string[];
   readonly tokenised: readonly string[];
   readonly instances: readonly Instance[];
 }
 
-function dataOf(run: string, corpus: string | undefined): DataConfig {
-  if (corpus !== undefined) return { from: 'corpus', folder: corpus };
+function dataOf(run: string, corpus: string | undefined): { data: DataConfig; own: boolean } {
   const { problem } = openRun(run).config as { problem: { data: unknown } };
-  const { data } = translationSchema.shape;
-  return parseConfig(z.strictObject({ data }), { data: problem.data }, join(run, 'config.yaml')).data;
+  const schema = z.strictObject({ data: translationSchema.shape.data });
+  const { data } = parseConfig(schema, { data: problem.data }, join(run, 'config.yaml'));
+  const isOwn = corpus === undefined || (data.from === 'corpus' && resolve(data.folder) === resolve(corpus));
+  return isOwn ? { data, own: true } : { data: { from: 'corpus', folder: corpus }, own: false };
 }
 
 function folderName(
@@ -168,30 +199,50 @@ async function testSet(data: DataConfig, split: string, { source, target }: Tran
     const references = corpus.text(split, 'target');
     if (sources.length === 0) throw new InputError(`the split "${split}" is empty`, { file: corpus.folder });
     const words = sources.map(arrivingWords);
+    const { lowercase: isLower } = target.pipeline.config;
     return {
+      digest: dataDigest([sources.join('\n'), references.join('\n')]),
       ids: sources.map((line) => lineIds(source, line)),
       words,
       counts: words.map((line) => tokensByWord(source, line)),
-      references,
-      tokenised: references.map((line) => target.pipeline.words(line).join(' ')),
+      references: references.map((line) => (isLower ? lowercase(line) : line).trim()),
+      tokenised: references.map((line) => tokenisedText(target, target.pipeline.words(line))),
     };
   } finally {
     close();
   }
 }
 
-function score(
-  { target }: Translator,
-  test: TestSet,
-  decoded: readonly Decoded[],
-  tokenize: TokenizerName = target.pipeline.config.language === 'zh' ? 'zh' : '13a',
-): Measured {
+/**
+ * Text that multi-bleu takes: words, separated by spaces. Moses finds no words in languages that are written without
+ * spaces: there every character counts as one.
+ */
+function tokenisedText({ pipeline }: TextSide, words: readonly string[]): string {
+  const { language, tokenizer } = pipeline.config;
+  const isUncut = tokenizer.kind === 'moses' && latencyUnit(language) === 'char';
+  return (isUncut ? tokenizers.char(pipeline.decode(words)) : words).join(' ');
+}
+
+function score(target: TextSide, test: TestSet, decoded: readonly Decoded[], { tokenize, unit }: Counting): Measured {
   const texts = decoded.map(({ tokens }) => writtenText(target, tokens));
-  const outputs = texts.map((seen) => (seen.at(-1) ?? '').trim());
-  const tokenised = decoded.map(({ tokens }) => target.pipeline.join(target.vocabulary.decode(tokens)).join(' '));
+  const outputs = texts.map((seen) => seen.at(-1)!.trim());
+  const tokenised = decoded.map(({ tokens }) =>
+    tokenisedText(target, target.pipeline.join(target.vocabulary.decode(tokens))),
+  );
   const multi = multiBleu(tokenised, [test.tokenised]);
-  const instances = decoded.map((one, i) => wordInstance(one, texts[i], test, i));
+  const { attaches, config } = target.pipeline;
+  const instances = decoded.map((one, i): Instance => {
+    const delays = [...one.delays, one.end];
+    const written = unitDelays(texts[i], delays, test.counts[i], { unit, attaches });
+    return {
+      prediction: unit === 'word' ? written.units.join(' ') : outputs[i],
+      ...countable(written.delays, test.counts[i].length),
+      referenceLength: referenceLength(test.references[i], unit),
+    };
+  });
   const subwords = decoded.map(({ delays }, i) => countable(delays, test.ids[i].length - 1));
+  const bleu = { tokenize, lowercase: config.lowercase };
+  const chrf = { lowercase: config.lowercase };
   return {
     outputs,
     tokenised,
@@ -199,23 +250,16 @@ function score(
     scores: {
       sentences: decoded.length,
       bleu: multi.score,
-      sacrebleu: corpusBleu(outputs, [test.references], { tokenize }).score,
-      signature: bleuMetric({ tokenize }).signature(1),
-      chrf: corpusChrf(outputs, [test.references]),
-      chrfSignature: chrfMetric().signature(1),
+      sacrebleu: corpusBleu(outputs, [test.references], bleu).score,
+      signature: bleuMetric(bleu).signature(1),
+      chrf: corpusChrf(outputs, [test.references], chrf),
+      chrfSignature: chrfMetric(chrf).signature(1),
       lengthRatio: multi.systemLength / multi.referenceLength,
       endedEarly: decoded.filter(({ endedEarly }) => endedEarly).length,
+      unit,
       latency: { stacl: latency(subwords, 'stacl'), simuleval: latency(instances, 'simuleval') },
     },
   };
-}
-
-function wordInstance({ delays }: Decoded, seen: readonly string[], test: TestSet, i: number): Instance {
-  const written = wordDelays(seen, delays, test.counts[i]);
-  const instance = countable(written.delays, test.counts[i].length);
-  // As SimulEval counts the words of a reference.
-  const referenceLength = test.references[i].trim().split(' ').length;
-  return { prediction: written.words.join(' '), ...instance, referenceLength };
 }
 
 /** What is written to an empty source has no delays that could be measured. */
@@ -227,7 +271,9 @@ function latency(instances: readonly LatencyInstance[], convention: LatencyConve
   return instances.some(({ delays }) => delays.length > 0) ? corpusLatency(instances, convention) : null;
 }
 
-function save(folder: string, test: TestSet, { outputs, tokenised, instances }: Measured, scores: object): void {
+function save(folder: string, test: TestSet, measured: Measured, scores: object): void {
+  const { outputs, tokenised, instances } = measured;
+  const { unit } = measured.scores;
   makeFolder(folder);
   const write = (name: string, lines: readonly string[]): void =>
     writeFileAtomic(join(folder, name), lines.map((line) => `${line}\n`).join(''));
@@ -237,18 +283,22 @@ function save(folder: string, test: TestSet, { outputs, tokenised, instances }: 
   write('reference.tok', test.tokenised);
   write(
     'instances.log',
-    instances.map(({ prediction, delays, sourceLength, referenceLength }, index) =>
+    instances.map(({ prediction, delays, sourceLength }, index) =>
       JSON.stringify({
         index,
         prediction,
         delays: Array.from(delays),
+        // As SimulEval writes it for text, which has no clock.
+        elapsed: Array.from(delays, () => 0),
         prediction_length: delays.length,
+        // SimulEval counts it itself: a key `reference_length` would end its reader.
         reference: test.references[index],
         source: test.words[index].join(' '),
         source_length: sourceLength,
-        reference_length: referenceLength,
+        latency_unit: unit,
       }),
     ),
   );
+  write('config.yaml', ['source_type: text', 'target_type: text']);
   write('scores.json', [JSON.stringify(scores, null, 2)]);
 }

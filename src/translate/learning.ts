@@ -31,7 +31,6 @@ export function createTraining(
     workers,
     threads,
     ranks,
-    accumulate: true,
   });
 }
 

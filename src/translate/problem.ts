@@ -267,6 +267,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     const pieces = scatteredPieces(reward, this.config.batch.tokens);
     return trainingInfluence<TranslationBatch>({
       training,
+      samples: 24,
       pieces: pieces.length,
       gradient: (piece, out) =>
         this.gradient(translationBatch([{ ...collate(reward, pieces[piece]), epoch: 0 }], 'valid'), this.main, out),

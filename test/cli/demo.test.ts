@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { distributionPlot } from '../../src/cli/distribution-plot.js';
 import { textTable } from '../../src/cli/text-table.js';
 import { temporaryFolder } from '../run/temporary.js';
-import { tcts } from './train-process.js';
+import { startTcts, tcts } from './train-process.js';
 
 test('the demo compares four strategies and shows what the scheduler chose', { timeout: 120_000 }, async () => {
   const folder = temporaryFolder();
@@ -16,18 +16,18 @@ test('the demo compares four strategies and shows what the scheduler chose', { t
   const loss = (strategy: string) => Number(new RegExp(`^${strategy} +\\S+ +(\\S+) `, 'm').exec(stdout)?.[1]);
   for (const strategy of ['fixed', 'mtl', 'curriculum', 'learned']) {
     expect(loss(strategy)).toBeGreaterThan(0);
-    expect(existsSync(join(folder, 'runs/demo', strategy, 'metrics.jsonl'))).toBe(true);
+    expect(existsSync(join(folder, 'runs/demo-strategies', strategy, 'metrics.jsonl'))).toBe(true);
   }
   expect(loss('learned')).toBeLessThan(loss('mtl'));
   expect(stdout).toMatch(/^clean {3}│.*█│ +\d+ % in the last quarter$/m);
-  expect(stdout).toMatch(/\nrun folders: runs\/demo\n$/);
+  expect(stdout).toMatch(/\nrun folders: runs\/demo-strategies\n$/);
 });
 
 test('the demo does not write over an earlier one, and speaks JSON', { timeout: 120_000 }, async () => {
   const folder = temporaryFolder();
   const [first, second] = [await tcts(folder, 'demo', '--json'), await tcts(folder, 'demo', '--json', '--seed', '2')];
   const [one, two] = [first, second].map(({ stdout }) => JSON.parse(stdout));
-  expect([one.folder, two.folder]).toEqual(['runs/demo', 'runs/demo-2']);
+  expect([one.folder, two.folder]).toEqual(['runs/demo-strategies', 'runs/demo-strategies-2']);
   expect(one.rows.map(({ strategy }: { strategy: string }) => strategy)).toEqual([
     'fixed',
     'mtl',
@@ -57,6 +57,15 @@ test('a table has its numbers on the right', () => {
     ),
   ).toBe(['name    loss', '─────  ─────', 'fixed    0.5', 'mtl    12.25'].join('\n'));
 });
+
+test.each([['demo'], ['train', '--help']])(
+  'tcts %s ends without a stack trace when nobody reads what it says',
+  async (...args) => {
+    const { child, ended } = startTcts(temporaryFolder(), ...args);
+    child.stdout.destroy();
+    expect((await ended).stderr).toBe('');
+  },
+);
 
 test('the market is another demo', { timeout: 120_000 }, async () => {
   const folder = temporaryFolder();

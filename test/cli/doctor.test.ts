@@ -3,6 +3,8 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Diagnosis } from '../../src/cli/doctor.js';
+import { trainConfigSchema } from '../../src/cli/problems.js';
+import { workersOf } from '../../src/run/index.js';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const tcts = (...args: string[]): string => execFileSync(process.execPath, [main, ...args], { encoding: 'utf8' });
@@ -18,6 +20,15 @@ describe('tcts doctor', () => {
       expect(figure).toBeGreaterThan(0);
     }
     expect(missing.filter(({ fatal }) => fatal)).toEqual([]);
+  });
+
+  it('says how many threads and workers a run has whose configuration names none', { timeout: 60_000 }, () => {
+    const config = trainConfigSchema.parse({ problem: { kind: 'known-answer' }, strategy: { name: 'mtl' } });
+    // The same on every machine, whatever it has: results depend on it.
+    expect([config.threads, workersOf(config)]).toEqual([2, 2]);
+    const cores = availableParallelism();
+    const hint = cores === 2 ? '' : `; for all of this machine: --set threads=${cores}`;
+    expect(tcts('doctor')).toContain(`threads in use  2 by default, as 2 data-parallel workers${hint}\n`);
   });
 
   it('is listed with an example', () => {

@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openData } from '../../src/translate/data.js';
 import { evaluateTranslation } from '../../src/translate/evaluate.js';
 import { scoreJson } from './score-run.js';
 import { randomTranslationRun, type TranslationRun } from './translation-run.js';
@@ -114,9 +115,32 @@ describe('evaluating a translation run', () => {
     expect(scores.k).toBe(3);
   });
 
+  it("keeps what it measures on other data apart from the run's own, and names the data", async () => {
+    const [own] = await evaluateTranslation(run.folder, { beam: 1 });
+    const before = read(own.folder, 'scores.json').join('\n');
+    const { corpus, close } = await openData({ from: 'toy', seed: 2, pairs: 60 });
+    try {
+      const [other] = await evaluateTranslation(run.folder, { beam: 1, corpus: corpus.folder });
+      expect(read(own.folder, 'scores.json').join('\n')).toBe(before);
+      expect(own.data).toMatchObject({ name: 'toy languages, seed 1', own: true });
+      expect(other.data).toMatchObject({ name: corpus.folder, own: false });
+      expect(other.data.digest).not.toBe(own.data.digest);
+      const at = `test-wait-3-beam-1-on-corpus-${other.data.digest.slice(0, 8)}`;
+      expect(other.folder).toBe(join(run.folder, 'evaluation', at));
+      expect(JSON.parse(read(other.folder, 'scores.json').join('\n')).data).toEqual(other.data);
+      // What tells data apart is their text, not where it lies.
+      const copy = join(run.scratch, 'copy');
+      cpSync(corpus.folder, copy, { recursive: true });
+      const [again] = await evaluateTranslation(run.folder, { beam: 1, corpus: copy });
+      expect(again.data).toEqual({ ...other.data, name: copy });
+    } finally {
+      close();
+    }
+  });
+
   it('refuses a wait of 0 and a split that is not there', async () => {
     await expect(evaluateTranslation(run.folder, { policies: ['wait-k:0'] })).rejects.toThrow(
-      'expected a whole number from 1 on for k of wait-k, found "0"',
+      'expected a whole number from 1 to 1000 for k of wait-k, found "0"',
     );
     await expect(evaluateTranslation(run.folder, { split: 'later' })).rejects.toThrow(
       'the corpus has no split "later"',
@@ -136,7 +160,8 @@ describe('tcts evaluate of a translation run', () => {
   it('prints every figure as JSON', () => {
     const { code, stdout } = evaluate('--k', '2,4', '--beam', '1', '--early-end', 'block', '--json');
     expect(code).toBe(0);
-    const { results, ...setting } = JSON.parse(stdout);
+    const { results, data, ...setting } = JSON.parse(stdout);
+    expect(data).toMatchObject({ name: 'toy languages, seed 1', own: true });
     expect(setting).toEqual({ run: run.folder, split: 'test', beam: 1, early_end: 'block', checkpoint: 'best' });
     expect(results.map(({ k }: { k: number }) => k)).toEqual([2, 4]);
     for (const result of results) {
@@ -153,7 +178,9 @@ describe('tcts evaluate of a translation run', () => {
   it('prints a table with the signature and the folder of the outputs', () => {
     const { stdout } = evaluate('--k', '3', '--beam', '1');
     expect(stdout).toMatch(/^k +BLEU +sacreBLEU +chrF +length +ended early/);
-    expect(stdout).toContain('300 sentences of test, beam 1, early end allowed, best parameters\n');
+    expect(stdout).toContain(
+      '300 sentences of test of toy languages, seed 1, beam 1, early end allowed, best parameters\n',
+    );
     expect(stdout).toContain('nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp');
     expect(stdout).toContain(join(run.folder, 'evaluation', 'test-wait-3-beam-1'));
   });

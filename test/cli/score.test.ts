@@ -254,6 +254,50 @@ describeWithShared('tcts score latency', () => {
   });
 });
 
+describe('figures that would mislead', () => {
+  it('of delays in characters and references in words come with a warning', async () => {
+    // 20 characters after all of 8 words, against a reference that counts as one word: AL = 8, AP = 20 · 8 / (8 · 1).
+    const line = JSON.stringify({ delays: Array(20).fill(8), source_length: 8, reference: '犬は公園で走る。' });
+    const path = file('characters.jsonl', `${line}\n`);
+    const { code, stdout, stderr } = await score('latency', path);
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('AP = 20.000') });
+    expect(stderr).toBe(
+      `tcts: warning: ${path}: 20 delays for references of 1 units: AL, LAAL and AP mean nothing unless both are counted ` +
+        'in the same one (--unit word or char)\n',
+    );
+    // AP = 20 · 8 / (8 · 8): the reference has 8 characters.
+    expect(await score('latency', path, '--unit', 'char')).toMatchObject({
+      stdout: expect.stringContaining('AP = 2.500'),
+      stderr: '',
+    });
+  });
+
+  it('of delays that fall or go beyond the source are said', async () => {
+    const path = file(
+      'odd.jsonl',
+      '{"delays": [2, 1], "source_length": 2}\n{"delays": [1, 3], "source_length": 2}\n{"delays": [1], "source_length": 2}\n',
+    );
+    expect((await score('latency', path)).stdout).toContain('1 with falling delays, 1 with delays beyond the source');
+    expect(await scoreJson('latency', path)).toMatchObject({ falling: 1, beyond_source: 1 });
+  });
+
+  it('of infinite delays are refused', async () => {
+    const path = file('infinite.jsonl', '{"delays": [1, 1e999], "source_length": 2}\n');
+    const { code, stdout, stderr } = await score('latency', path, '--json');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain(`${path}:1: delays[1]: expected numbers from 0 to`);
+  });
+
+  it('of BLEU of text without spaces come with a warning, unless a tokeniser was chosen', async () => {
+    const [hyp, ref] = [file('hyp.ja', '犬は公園で走る。\n'), file('ref.ja', '犬は公園を走る。\n')];
+    expect((await score('bleu', hyp, ref)).stderr).toContain('warning: the references are written without spaces');
+    expect(await score('bleu', hyp, ref, '--tokenize', 'char')).toMatchObject({
+      stdout: expect.stringContaining('tok:char'),
+      stderr: '',
+    });
+  });
+});
+
 describeWithShared('tcts score forecast', () => {
   interface Panel {
     name: string;

@@ -64,3 +64,11 @@ test('mistakes are told with their place', () => {
   expect(() => config('training.steps=0')).toThrow(/training\.steps: .*at least 1/);
   expect(() => config('problem.kind=other')).toThrow(/problem\.kind: .*"known-answer"/);
 });
+
+test('a longest sentence beyond all memory is refused before anything is made', () => {
+  for (const name of ['toy', 'monotonic']) {
+    const config = () =>
+      loadConfig(trainConfigSchema, `${configs}${name}.yaml`, { set: ['problem.model.maxPositions=1e9'] });
+    expect(config).toThrow('problem.model.maxPositions: expected an integer from 2 to 16384, found 1000000000');
+  }
+});

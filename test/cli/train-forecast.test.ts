@@ -46,7 +46,7 @@ test('a forecaster is trained, evaluated and used', { timeout: 120_000 }, async 
   expect(JSON.parse(scored.stdout).RankIC).toBeCloseTo(figures.RankIC, 6);
 
   const text = await tcts(folder, 'evaluate', 'runs/small', '--split', 'validation');
-  expect(text.stdout).toMatch(/^validation part, day 1 ahead: \d+ forecasts on \d+ days/);
+  expect(text.stdout).toMatch(/^validation part of synthetic market, seed \d+, day 1 ahead: \d+ forecasts on \d+ days/);
   expect(text.stdout).toMatch(/excess after costs/);
   // Day 1 without a shift begins at the close that the forecasts are made from.
   expect(text.stdout).toMatch(/traded at the close of day t, where their label begins: .*\n.*cannot be executed/);
@@ -66,6 +66,32 @@ test('a forecaster is trained, evaluated and used', { timeout: 120_000 }, async 
   const predictions = rows.map((row) => Number(row.split(',')[2]));
   expect(predictions.length).toBeGreaterThan(50);
   expect(predictions).toEqual([...predictions].sort((a, b) => b - a));
+});
+
+test('threads are workers by default: as many, with the same results', { timeout: 120_000 }, async () => {
+  // Each worker has dropout masks of its own, so that another number of them shows in every figure.
+  const folder = folderWith(
+    CONFIG.replace('layers: 1', 'layers: 2, dropout: 0.2').replace('episodes: 4', 'episodes: 1'),
+  );
+  const results = new Map<string, unknown>();
+  for (const keys of ['', 'workers=2', 'workers=1', 'threads=1']) {
+    const set = ['name=run', keys].filter((key) => key !== '').flatMap((key) => ['--set', key]);
+    const run = await tcts(
+      folder,
+      'train',
+      'small.yaml',
+      '--quiet',
+      '--json',
+      '--set',
+      `out=runs${results.size}`,
+      ...set,
+    );
+    expect({ code: run.code, stderr: run.stderr }).toEqual({ code: 0, stderr: '' });
+    results.set(keys, { ...JSON.parse(run.stdout), folder: '' });
+  }
+  expect(results.get('')).toEqual(results.get('workers=2'));
+  expect(results.get('')).not.toEqual(results.get('workers=1'));
+  expect(results.get('threads=1')).toEqual(results.get('workers=1'));
 });
 
 test('a run that was killed ends as one that was not', { timeout: 120_000 }, async () => {

@@ -111,10 +111,38 @@ describe('tcts translate', () => {
     expect(stderr).toContain('standard input:1: the text ends in the middle of a character');
   });
 
-  it('refuses a sentence that is too long for the model, and says where it stands', async () => {
-    const { code, stderr } = await translate(`a b\n${'a '.repeat(70)}\n`, run.folder, '--early-end', 'block');
-    expect(code).toBe(1);
-    expect(stderr).toContain('standard input:2: the sentence has 65 tokens with its end, the model reads at most 64');
+  it('translates the sentences around one that is too long for the model, and says where that stands', async () => {
+    const [before, after] = run.sources;
+    const lines = [before, 'a '.repeat(70).trim(), after];
+    const file = join(run.scratch, 'long.txt');
+    writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
+    // Nothing is written of the long sentence, as all is read first.
+    const policy = ['--policy', 'wait-k:full', '--beam', '1'];
+    const expected = (await translate(`${before}\n\n${after}\n`, run.folder, ...policy)).stdout;
+    expect(expected.split('\n').map((line) => line === '')).toEqual([false, true, false, true]);
+
+    const batch = await translate('', run.folder, ...policy, '--input', file);
+    expect(batch).toMatchObject({ code: 1, stdout: expected });
+    expect(batch.stderr).toBe(
+      `tcts: ${file}:2: the sentence has 71 tokens with its end, the model reads at most 64: it is left untranslated\n`,
+    );
+    const streamed = await translate(lines.join('\n'), run.folder, ...policy);
+    expect(streamed).toMatchObject({ code: 1, stdout: expected });
+    expect(streamed.stderr).toMatch(/^tcts: standard input:2: the sentence has 65 tokens with its end, .* 64: .*\n$/);
+  });
+
+  it('translates what comes before bytes that are no text, and names the line of those', async () => {
+    const good = `${run.sources[0]}\n${run.sources[1]}\n`;
+    const expected = (await translate(good, run.folder, '--beam', '1')).stdout;
+    const { code, stdout, stderr } = await translate(
+      Buffer.concat([Buffer.from(good), Uint8Array.of(0x61, 0xff, 0x0a)]),
+      ...[run.folder, '--beam', '1'],
+    );
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: expected,
+      stderr: 'tcts: standard input:3: the text is not UTF-8\n',
+    });
   });
 
   it('refuses a folder that is no run', async () => {

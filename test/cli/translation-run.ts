@@ -1,8 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRun, saveBest, saveCheckpoint } from '../../src/run/index.js';
+import type { DataConfig } from '../../src/translate/config.js';
+import { openCorpus } from '../../src/translate/corpus/corpus.js';
+import { defaultFilters } from '../../src/translate/corpus/filters.js';
+import { prepareTranslation } from '../../src/translate/corpus/prepare.js';
 import { openData } from '../../src/translate/data.js';
+import type { Languages } from '../../src/translate/text/languages.js';
+import type { PipelineConfig } from '../../src/translate/text/pipeline.js';
 import { saveTranslation } from '../../src/translate/trained.js';
 import { randomArena, tinyModel } from '../translate/decode-models.js';
 
@@ -19,14 +25,66 @@ export interface TranslationRun {
 /** A run folder of the toy languages as training leaves it, with a tiny model of random parameters. */
 export async function randomTranslationRun(seed: number): Promise<TranslationRun> {
   const scratch = mkdtempSync(join(tmpdir(), 'tcts-translation-'));
-  const folder = join(scratch, 'run');
   const data = { from: 'toy', seed: 1, pairs: 60 } as const;
   const { corpus, close } = await openData(data);
-  const { source, target } = corpus.languages;
+  const folder = saveRandomRun(scratch, corpus.languages, data, seed);
+  const sources = corpus.text('test', 'source');
+  close();
+  return { folder, scratch, sources, remove: () => rmSync(scratch, { recursive: true }) };
+}
+
+/** A run of text of a test's own. */
+export interface TextRun extends TranslationRun {
+  /** A corpus with the same sources and languages, and these references. */
+  corpusWith(references: readonly string[]): Promise<string>;
+}
+
+/** The same for pairs of lines, which are its training, validation and test data. */
+export async function randomTextRun(
+  seed: number,
+  pairs: readonly (readonly [source: string, target: string])[],
+  languages: { readonly source: PipelineConfig; readonly target: PipelineConfig; readonly bpe?: number },
+): Promise<TextRun> {
+  const scratch = mkdtempSync(join(tmpdir(), 'tcts-translation-'));
+  const sources = pairs.map(([line]) => line);
+  const prepare = async (name: string, references: readonly string[], ready?: Languages): Promise<string> => {
+    const [text, out] = [join(scratch, name), join(scratch, `corpus-${name}`)];
+    for (const [side, lines] of [
+      ['source', sources],
+      ['target', references],
+    ] as const) {
+      writeFileSync(`${text}.${languages[side].language}`, lines.map((line) => `${line}\n`).join(''));
+    }
+    await prepareTranslation({
+      source: { config: languages.source },
+      target: { config: languages.target },
+      ...{ train: text, valid: text, test: [text], out },
+      learning: { bpe: languages.bpe, joint: false, sharedVocabulary: false, filters: defaultFilters },
+      languages: ready,
+    });
+    return out;
+  };
+  const corpus = await prepare(
+    'own',
+    pairs.map(([, line]) => line),
+  );
+  const learned = openCorpus(corpus).languages;
+  const folder = saveRandomRun(scratch, learned, { from: 'corpus', folder: corpus }, seed);
+  let others = 0;
+  return {
+    ...{ folder, scratch, sources },
+    corpusWith: (references) => prepare(`other-${others++}`, references, learned),
+    remove: () => rmSync(scratch, { recursive: true }),
+  };
+}
+
+function saveRandomRun(scratch: string, languages: Languages, data: DataConfig, seed: number): string {
+  const folder = join(scratch, 'run');
+  const { source, target } = languages;
   const model = tinyModel({ vocabulary: { source: source.vocabulary.size, target: target.vocabulary.size } });
   const arena = randomArena(model, seed);
   const run = createRun(folder, { config: { seed, problem: { kind: 'translation', data } }, seed, command: ['tcts'] });
-  saveTranslation(folder, corpus.languages, { model, main: 3, waits: 9 });
+  saveTranslation(folder, languages, { model, main: 3, waits: 9 });
   const tensors = arena.names.map((name) => {
     const data = arena.value(name) as Float32Array<ArrayBuffer>;
     return [`problem/model/${name}`, { dtype: 'F32', shape: arena.shape(name), data }] as const;
@@ -35,7 +93,5 @@ export async function randomTranslationRun(seed: number): Promise<TranslationRun
   saveCheckpoint(join(folder, 'checkpoints'), checkpoint);
   saveBest(join(folder, 'checkpoints'), checkpoint);
   run.lock.release();
-  const sources = corpus.text('test', 'source');
-  close();
-  return { folder, scratch, sources, remove: () => rmSync(scratch, { recursive: true }) };
+  return folder;
 }

@@ -39,6 +39,22 @@ it('only days on which both have a score count', () => {
   expect(RankIC.mean).toBeCloseTo((0 + 0.1 + 0.1) / 3, 12);
 });
 
+it('runs that were evaluated on different data are not compared', () => {
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => evaluated(name, wave));
+  const data = (folder: string, digest: string) =>
+    writeFiles(folder, {
+      'evaluation/test/scores.json': JSON.stringify({ data: { name: `D${digest}`, digest, own: true } }),
+    });
+  data(a, '1');
+  data(b, '2');
+  expect(() => compareForecasts(a, b, 'test')).toThrow(
+    'it was evaluated on D2, and not on the same data as the other run, D1',
+  );
+  expect(() => compareForecasts(a, c, 'test')).toThrow('it was evaluated on data that it does not name');
+  data(b, '1');
+  expect(compareForecasts(a, b, 'test').IC.mean).toBe(0);
+});
+
 it('a run that has not been evaluated is named', () => {
   const base = evaluated('alone', wave);
   expect(() => compareForecasts(base, join(home, 'never'), 'test')).toThrow(/never.*daily\.csv: cannot read it/);

@@ -112,6 +112,26 @@ describe.each(NETWORKS)('a run with %s', (name, over) => {
     expect(first).toBe(`${date},${forecast.stocks[0].instrument},${forecast.stocks[0].prediction},1`);
   });
 
+  it("keeps what it measures on other data apart from the run's own, and names the data", async () => {
+    const own = await evaluateForecast(run.folder);
+    const scores = () => readFileSync(join(run.folder, 'evaluation/test/scores.json'), 'utf8');
+    const before = scores();
+    const data = csvUntil(
+      syntheticMarket({ stocks: 20, days: 160, strength: 0.6, seed: 2 }),
+      '2015-08-14',
+      `${name}2.csv`,
+    );
+    const other = await evaluateForecast(run.folder, { data });
+    expect(scores()).toBe(before);
+    expect(JSON.parse(before).data).toEqual(own.data);
+    expect(own.data).toMatchObject({ name: 'synthetic market, seed 1', own: true });
+    expect(other.data).toMatchObject({ name: data, own: false });
+    expect(other.data.digest).not.toBe(own.data.digest);
+    const at = `test-on-${name}2-csv-${other.data.digest.slice(0, 8)}`;
+    expect(other.folder).toBe(join(run.folder, 'evaluation', at));
+    expect(JSON.parse(readFileSync(join(other.folder!, 'scores.json'), 'utf8')).data).toEqual(other.data);
+  });
+
   it('refuses a day that it cannot forecast', async () => {
     await expect(forecastDay(run.folder, { date: '2015-07-18' })).rejects.toThrow('2015-07-18 is not a trading day');
     await expect(forecastDay(run.folder, { date: '2015-01-06' })).rejects.toThrow(

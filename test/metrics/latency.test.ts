@@ -191,12 +191,18 @@ describe('an instance', () => {
     ['{"delays": [1', 'x.jsonl:3: expected a JSON object, found {"delays": [1'],
     ['[1, 2]', 'x.jsonl:3: expected a JSON object, found [1, 2]'],
     ['{"source_length": 3}', 'x.jsonl:3: delays: expected an array of numbers, found nothing'],
-    ['{"delays": [1, "two"], "source_length": 3}', 'x.jsonl:3: delays[1]: expected numbers from 0 on, found "two"'],
-    ['{"delays": [1, -2], "source_length": 3}', 'x.jsonl:3: delays[1]: expected numbers from 0 on, found -2'],
-    ['{"delays": [1]}', 'x.jsonl:3: source_length: expected a number above 0, found nothing'],
+    [
+      '{"delays": [1, "two"], "source_length": 3}',
+      'x.jsonl:3: delays[1]: expected numbers from 0 to 1000000000000, found "two"',
+    ],
+    [
+      '{"delays": [1, -2], "source_length": 3}',
+      'x.jsonl:3: delays[1]: expected numbers from 0 to 1000000000000, found -2',
+    ],
+    ['{"delays": [1]}', 'x.jsonl:3: source_length: expected a number from 0.001 to 1000000000000, found nothing'],
     [
       '{"delays": [1], "source_length": 2, "reference_length": 0}',
-      'x.jsonl:3: reference_length: expected a number above 0, found 0',
+      'x.jsonl:3: reference_length: expected a number from 0.001 to 1000000000000, found 0',
     ],
     ['{"delays": [1], "source_length": 2, "reference": 7}', 'x.jsonl:3: reference: expected text, found 7'],
   ])('is refused with its place: %s', (line, message) => {

@@ -67,4 +67,33 @@ describe('an arena', () => {
     // 2²⁹ f32 elements are 2 GiB; with gradients 4 GiB, and one line more.
     expect(() => new Arena([{ name: 'w', shape: [2 ** 29] }])).toThrow('at most 4 GiB');
   });
+
+  it('says what is too large, how large it is and what would help', () => {
+    const large = [...parameters, { name: 'table', shape: [2 ** 20, 300] }];
+    // 300 · 2²⁰ elements of 4 bytes are 1.17 GiB; values, gradients and two arrays four times as much.
+    expect(() => new Arena(large, { slots: 2 })).toThrow(
+      "the model's 314,572,825 parameters need 4.69 GiB, 1.17 GiB each for values, gradients and 2 arrays of the " +
+        'optimiser, but at most 4 GiB fit; the largest parameter is table [1048576, 300]: expected a smaller model, such ' +
+        'as one with a smaller vocabulary, shared embeddings or less width',
+    );
+  });
+
+  it.each(['f32', 'f64'] as const)('adds gradients that lie outside of it, in pieces (%s)', (dtype) => {
+    const arena = new Arena([...parameters, { name: 'long', shape: [50_000] }], { slots: 1, dtype });
+    const others = arena.newArray();
+    for (const name of arena.names) {
+      arena.grad(name).forEach((_, i, grad) => {
+        grad[i] = i % 1000;
+      });
+      arena.view(others, name).fill(0.5);
+    }
+    arena.slot(0).fill(7);
+    arena.addToGrads(others);
+    for (const name of arena.names) expect(arena.grad(name).every((value, i) => value === (i % 1000) + 0.5)).toBe(true);
+    // Gaps and what lies beside stay as they were: Σ over the gaps is 0.
+    const total = (values: Iterable<number>): number => [...values].reduce((a, b) => a + b, 0);
+    expect(total(arena.grads)).toBe(total(arena.names.map((name) => total(arena.grad(name)))));
+    expect(arena.values.every((value) => value === 0)).toBe(true);
+    expect(arena.slot(0).every((value) => value === 7)).toBe(true);
+  });
 });

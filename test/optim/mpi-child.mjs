@@ -24,7 +24,7 @@ const CASES = {
 const found = {};
 for (const [name, { model, inputs, batch, sizes }] of Object.entries(CASES)) {
   const optimizer = { name: 'adam' };
-  const config = { model, inputs, random: new Random(name), optimizer, clip: { norm: 0.5 }, accumulate: true };
+  const config = { model, inputs, random: new Random(name), optimizer, clip: { norm: 0.5 } };
   const training = await Training.create({ ...config, workers, ranks });
   const random = new Random('data');
   const losses = [];

@@ -1,10 +1,13 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { linear, mlp } from '../../src/nn/index.js';
 import { DivergedError, type Model, Training, type TrainingConfig } from '../../src/optim/index.js';
 import { Random } from '../../src/random.js';
 import * as t from '../../src/tensor/index.js';
+import { temporaryFolder } from '../run/temporary.js';
 
 const inputs = { x: t.f32('B', 3), y: t.f32('B') };
 const model: Model<typeof inputs> = (p, { x, y }) => {
@@ -65,7 +68,7 @@ describe('a training step', () => {
   });
 
   it('accumulates batches: two halves in one step equal the whole', async () => {
-    const [whole, halves] = [await create(), await create({ accumulate: true })];
+    const [whole, halves] = [await create(), await create()];
     const { x, y } = batch(10);
     const half = (start: number): Record<string, t.Value> => ({
       x: { data: x.data.slice(start * 3, (start + 5) * 3) as Float32Array, shape: [5, 3] },
@@ -91,6 +94,14 @@ describe('a training step', () => {
 });
 
 describe('data-parallel workers', () => {
+  it('and accumulated batches take no room in the arena, which has 4 GiB at most', async () => {
+    // Values, gradients and Adam's two moments.
+    const two = await create({ workers: 2, optimizer: { name: 'adam' } });
+    await two.step([batch(4), batch(4)], 0.01);
+    expect(two.arena.slots).toBe(2);
+    await two.close();
+  });
+
   it('give the same step as one, up to rounding, and the outputs in order', async () => {
     const [one, three] = [await create(), await create({ workers: 3 })];
     const data = batch(10);
@@ -102,6 +113,19 @@ describe('data-parallel workers', () => {
       expect(b.outputs.losses.data[i] as number).toBeCloseTo(value, 5);
     });
     await Promise.all([one.close(), three.close()]);
+  });
+
+  it('let a process end that forgets to close them', { timeout: 60_000 }, () => {
+    const built = new URL('../../dist/index.js', import.meta.url).href;
+    const script = `const { Random, nn, optim, tensor: t } = await import(${JSON.stringify(built)});
+      const model = (p, { x }) => ({ loss: t.sum(nn.linear(p, x, 1)) });
+      const inputs = { x: t.f32('B', 3) };
+      await optim.Training.create({ model, inputs, optimizer: { name: 'sgd' }, random: new Random(1), workers: 2 });
+      console.log('made');`;
+    const file = join(temporaryFolder(), 'forgetful.mjs');
+    writeFileSync(file, script);
+    const { stdout, signal } = spawnSync(process.execPath, [file], { encoding: 'utf8', timeout: 30_000 });
+    expect({ stdout, signal }).toEqual({ stdout: 'made\n', signal: null });
   });
 
   it('take batches smaller than their number', async () => {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { type ReportFiles, writeReport } from '../../src/report/index.js';
+import { metricOf } from '../../src/report/reader.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { makeTranslation, REFERENCES } from './run-folders.js';
 
@@ -53,6 +54,17 @@ it('draws what each policy gave by its own knob, beside wait-k and the scheduler
   expect(rows).toHaveLength(7);
   expect(rows.join('\n')).toContain('adaptive:from=0.4, 3 models');
   expect(rows.join('\n')).toContain('| full sentence | wait-k:full |');
+
+  // In the caption of the results, of all figures, and of the other policies.
+  const signature = 'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0+tcts';
+  const page = readFileSync(join(files.folder, 'report.md'), 'utf8').replaceAll('\\', '');
+  expect(page.split(signature).length - 1).toBeGreaterThanOrEqual(3);
+});
+
+it('tests BLEU of lower case in lower case', () => {
+  const metric = metricOf('nrefs:1|case:lc|eff:no|tok:char|smooth:exp|version:2.6.0+tcts', 'scores.json');
+  expect(metric.signature(1)).toContain('|case:lc|eff:no|tok:char|');
+  expect(metric.score(metric.measure('ein hund', ['EIN HUND']))).toBeCloseTo(100, 9);
 });
 
 /** Method, setting, AL and BLEU of each point of the figure. */

@@ -83,6 +83,7 @@ describe('a configuration file', () => {
     ['threads: 0', 'threads: expected "auto" or an integer of at least 1, found 0'],
     ['threads: all', 'threads: expected "auto" or an integer of at least 1, found "all"'],
     ['optimizer: 3', 'optimizer: expected a map, found 3'],
+    ['optimizer: {learningRate: .inf}', 'optimizer.learningRate: expected a number above 0, found Infinity'],
     ['optimizer: {learningRate: 0}', 'optimizer.learningRate: expected a number above 0, found 0'],
     [
       'optimizer: {decay: cosin}',

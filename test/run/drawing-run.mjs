@@ -1,11 +1,20 @@
 // A run whose every number follows from a generator and from the numbers before, for tests that kill, stop and starve it:
 //   node drawing-run.mjs FOLDER '{"total": 100, …}'
 // It is a process of its own, so it uses the built library.
+import { join } from 'node:path';
 import { InputError } from '../../dist/errors.js';
-import { isRun, runSession } from '../../dist/run/index.js';
+import { acquireLock, isRun, runSession } from '../../dist/run/index.js';
 
 const [folder, json] = process.argv.slice(2);
-const { total, size = 1000, everySteps = 2, everySeconds = null, validateEvery = 7, pause = 0 } = JSON.parse(json);
+const {
+  total,
+  size = 1000,
+  everySteps = 2,
+  everySeconds = null,
+  validateEvery = 7,
+  pause = 0,
+  takeOver,
+} = JSON.parse(json);
 
 const weights = new Float64Array(size).fill(1);
 let word = 12345;
@@ -29,7 +38,9 @@ const config = {
 };
 
 try {
-  const outcome = await runSession({ folder, config, resume: isRun(folder), total }, trainee, async (session) => {
+  // As a worker does that holds the one before it for dead.
+  if (takeOver) acquireLock(join(folder, 'run.lock'), { takeOver }).release();
+  const loop = async (session) => {
     process.stdout.write(`from ${session.step}\n`);
     for (let step = session.step + 1; step <= total && !session.shouldStop; step++) {
       const i = Math.floor(draw() * size);
@@ -39,6 +50,10 @@ try {
       if (step % validateEvery === 0) session.best(step, weights[i]);
       await session.maybeSave(step);
     }
+  };
+  const options = { folder, config, resume: isRun(folder), total };
+  const outcome = await runSession(options, trainee, loop, async ({ step, best }, write) => {
+    write('result.json', JSON.stringify({ step, best, word }));
   });
   process.stdout.write(`${outcome.state} ${outcome.step}\n`);
 } catch (error) {

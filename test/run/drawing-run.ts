@@ -15,6 +15,8 @@ export interface DrawingRunOptions {
   everySeconds?: number | null;
   /** Milliseconds that a step takes at least. */
   pause?: number;
+  /** Take the folder from a process on another host. */
+  takeOver?: boolean;
 }
 
 export interface Ended {
@@ -28,9 +30,11 @@ export function startDrawingRun(
   folder: string,
   options: DrawingRunOptions,
   wrap: (command: string[]) => string[] = (c) => c,
+  environment: Record<string, string> = {},
 ) {
   const [command, ...args] = wrap([process.execPath, program, folder, JSON.stringify(options)]);
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const env = { ...process.env, ...environment };
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
   return { child, ended: collect(child) };
 }
 

@@ -1,11 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { acquireLock, type LockHolder, lockHolder } from '../../src/run/index.js';
+import { acquireLock, type LockHolder, LostLockError, lockHolder } from '../../src/run/index.js';
 import { temporaryFolder } from './temporary.js';
 
 const built = fileURLToPath(new URL('../../dist/run/index.js', import.meta.url));
@@ -101,6 +101,34 @@ describe('a lock', () => {
     lock.release();
     expect(existsSync(path)).toBe(true);
   });
+
+  test('that was taken over or removed is known to be lost', () => {
+    const path = lockPath();
+    const lock = acquireLock(path);
+    lock.requireHeld();
+    forge(path, { token: 'another', host: 'elsewhere', pid: 7 });
+    expect(() => lock.requireHeld()).toThrow(
+      /process 7 on host elsewhere has taken this folder over: this process ends/,
+    );
+    expect(() => lock.requireHeld()).toThrow(LostLockError);
+    rmSync(path);
+    expect(() => lock.requireHeld()).toThrow(/the lock is gone, .*: this process ends and writes nothing more/);
+    writeFileSync(path, '');
+    expect(() => lock.requireHeld()).toThrow('the lock cannot be read any more');
+  });
+
+  test.each(['folder', 'pipe'])(
+    'whose name is that of a %s is refused with a sentence, however old that is',
+    (kind) => {
+      const path = lockPath();
+      if (kind === 'folder') mkdirSync(path);
+      else expect(spawnSync('mkfifo', [path]).status).toBe(0);
+      utimesSync(path, new Date(0), new Date(0));
+      const what = kind === 'folder' ? 'a folder' : 'not a file';
+      expect(() => acquireLock(path)).toThrow(`${path}: it is ${what}, but its name is that of the lock: remove it`);
+      expect(lockHolder(path)).toBeUndefined();
+    },
+  );
 
   test('of a dead process is won by exactly one of many that want it at once', async () => {
     const path = lockPath();

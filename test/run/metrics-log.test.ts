@@ -87,3 +87,18 @@ describe('reading the log', () => {
     );
   });
 });
+
+test('lines of a former owner go nowhere, and what others have put into the log is overwritten', () => {
+  const path = join(temporaryFolder(), 'metrics.jsonl');
+  const former = new MetricsLog(path);
+  former.append({ step: 1 });
+  const { length } = former;
+  const heir = new MetricsLog(path, length);
+  former.append({ step: 2, late: true });
+  appendFileSync(path, 'garbage that is longer than a line of the log\n');
+  heir.append({ step: 2 });
+  heir.append({ step: 3 });
+  former.close();
+  heir.close();
+  expect(readFileSync(path, 'utf8')).toBe('{"step":1}\n{"step":2}\n{"step":3}\n');
+});

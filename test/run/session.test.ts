@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -70,11 +70,74 @@ describe('a session', () => {
     const started: number[] = [];
     const shown: string[] = [];
     const stream = { write: (text: string) => shown.push(text) };
-    await train({ folder, total: 10, resume: true, quiet: false, stream }, { started });
+    await train({ folder, total: 10, resume: true, quiet: true, stream }, { started });
     expect(started).toEqual([8]);
-    expect(shown.join('')).toMatch(/^warning: the checkpoint is damaged and passed over: .*step-000000010/);
+    // Even when it is to be quiet.
+    expect(shown.join('')).toMatch(/^warning: the checkpoint is damaged and passed over: .*step-000000010.*\n$/);
     expect(readFileSync(join(folder, 'metrics.jsonl'))).toEqual(before);
-    expect(readdirSync(checkpointFolder(folder))).toContain('step-000000010.safetensors.damaged');
+    expect(latestCheckpoint(checkpointFolder(folder), fail)?.step).toBe(10);
+  });
+
+  test('does not count a damaged checkpoint among those that it keeps, and removes it when it is past it', async () => {
+    const folder = runFolder();
+    await expect(train({ folder, total: 20 }, { failAfter: 13 })).rejects.toThrow('bad luck');
+    const damaged = join(checkpointFolder(folder), 'step-000000012.safetensors');
+    truncateSync(damaged, 99);
+    const odd = { ...config, saving: { everySteps: 5, everySeconds: null, keep: 2 } };
+    const stream = { write: () => true };
+    await expect(train({ folder, total: 20, config: odd, resume: true, stream }, { failAfter: 10 })).rejects.toThrow(
+      'bad luck',
+    );
+    expect(steps(folder)).toEqual([8, 10, 12]);
+    await expect(train({ folder, total: 20, config: odd, resume: true, stream }, { failAfter: 15 })).rejects.toThrow(
+      'bad luck',
+    );
+    expect(steps(folder)).toEqual([10, 15]);
+  });
+
+  test('writes nothing more once its folder was taken over, and says so', async () => {
+    const folder = runFolder();
+    let left: Record<string, string> = {};
+    const stealer = new Trainee();
+    const steal = async (session: Session) => {
+      await loop(session, stealer, 6, {});
+      const lock = join(folder, 'run.lock');
+      const holder = JSON.parse(readFileSync(lock, 'utf8')) as object;
+      writeFileSync(lock, JSON.stringify({ ...holder, pid: 7, host: 'elsewhere', token: 'another' }));
+      left = contents(folder);
+      await loop(session, stealer, 10, {});
+    };
+    await expect(runSession({ ...base(folder), total: 10 }, stealer, steal)).rejects.toThrow(
+      /run\.lock: process 7 on host elsewhere has taken this folder over: this process ends and writes nothing more$/,
+    );
+    expect(contents(folder)).toEqual(left);
+  });
+
+  test('that cannot be opened leaves a finished run finished', async () => {
+    const folder = runFolder();
+    await train({ folder, total: 10 });
+    const before = contents(folder);
+    rmSync(join(folder, 'metrics.jsonl'));
+    await expect(train({ folder, total: 10, resume: true })).rejects.toThrow(/metrics.jsonl: cannot read it/);
+    expect(openRun(folder).info.state).toBe('finished');
+    writeFileSync(join(folder, 'metrics.jsonl'), before['metrics.jsonl'], 'latin1');
+    const fails = async () => {
+      throw new Error('no data');
+    };
+    await expect(runSession({ ...base(folder), resume: true }, new Trainee(), fails)).rejects.toThrow('no data');
+    expect(openRun(folder).info.state).toBe('finished');
+    expect(contents(folder)['metrics.jsonl']).toBe(before['metrics.jsonl']);
+  });
+
+  test('goes on without its timings, which only inform, and keeps one for each line', async () => {
+    const folder = runFolder();
+    await expect(train({ folder, total: 10 }, { failAfter: 6 })).rejects.toThrow('bad luck');
+    rmSync(join(folder, 'timings.jsonl'));
+    await train({ folder, total: 10, resume: true });
+    const timings = readMetrics(join(folder, 'timings.jsonl'));
+    expect(timings.map(({ step }) => step)).toEqual([undefined, undefined, undefined, undefined, 5, 6, 7, 8, 9, 10]);
+    await train({ folder, total: 10, resume: true });
+    expect(readMetrics(join(folder, 'timings.jsonl'))).toEqual(timings);
   });
 
   test('is refused a checkpoint of another configuration, version or kind', async () => {
@@ -227,8 +290,24 @@ function runFolder(): string {
 }
 
 function finalTensor(folder: string) {
-  const saved = latestCheckpoint(checkpointFolder(folder), (warning) => {
-    throw new Error(warning);
-  });
-  return saved?.tensors.get('x')?.data;
+  return latestCheckpoint(checkpointFolder(folder), fail)?.tensors.get('x')?.data;
+}
+
+function fail(warning: string): never {
+  throw new Error(warning);
+}
+
+/** Steps of the regular checkpoints. */
+function steps(folder: string): number[] {
+  return readdirSync(checkpointFolder(folder))
+    .flatMap((name) => /^step-(\d+)/.exec(name)?.[1] ?? [])
+    .map(Number);
+}
+
+/** Every file of a folder, by its path. */
+function contents(folder: string): Record<string, string> {
+  const paths = (readdirSync(folder, { recursive: true }) as string[]).filter((path) =>
+    statSync(join(folder, path)).isFile(),
+  );
+  return Object.fromEntries(paths.map((path) => [path, readFileSync(join(folder, path), 'latin1')]));
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { InputError } from '../../src/errors.js';
 import { crc32c, maskedCrc32c } from '../../src/run/crc32c.js';
 import { EventWriter, numbersOf, tfRecord } from '../../src/run/tensorboard.js';
 import { temporaryFolder } from './temporary.js';
@@ -156,3 +157,19 @@ class Message {
     return Array.from({ length: bytes.length / 8 }, (_, i) => bytes.readDoubleLE(8 * i));
   };
 }
+
+test('an event file that the system does not accept any more is said with a sentence', () => {
+  const writer = new EventWriter(temporaryFolder());
+  writer.close();
+  for (const act of [() => writer.sync(), () => writer.scalars(1, { loss: 2 }), () => writer.close()]) {
+    expect(act).toThrow(InputError);
+    expect(act).toThrow(`${writer.path}: cannot write it: the operating system answered EBADF`);
+  }
+});
+
+test('two processes that agree in host, number and second have event files of their own', () => {
+  const folder = temporaryFolder();
+  const writers = [1, 2].map(() => new EventWriter(folder, { now: () => 7 }));
+  for (const writer of writers) writer.close();
+  expect(new Set(writers.map(({ path }) => path)).size).toBe(2);
+});

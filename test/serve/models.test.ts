@@ -1,7 +1,8 @@
-import { utimesSync } from 'node:fs';
+import { copyFileSync, rmSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LiveModels } from '../../src/serve/live-models.js';
+import type { CheckpointChoice } from '../../src/translate/index.js';
 import { randomTranslationRun, type TranslationRun } from '../cli/translation-run.js';
 
 let runs: TranslationRun[];
@@ -43,6 +44,32 @@ describe('the models that are open', () => {
     expect(after.model).not.toBe(before.model);
     after.release();
     await models.close();
+  });
+
+  it('are opened anew when training has saved a newer checkpoint, where the latest is served', async () => {
+    const checkpoints = join(runs[0].folder, 'checkpoints');
+    const reopened = async (checkpoint: CheckpointChoice, change: () => void): Promise<boolean> => {
+      const models = new LiveModels(2, { checkpoint });
+      const before = await models.lease(runs[0].folder);
+      before.release();
+      change();
+      const after = await models.lease(runs[0].folder);
+      after.release();
+      await models.close();
+      return after.model !== before.model;
+    };
+    const touchBest = () => utimesSync(join(checkpoints, 'best.safetensors'), new Date(), new Date(Date.now() + 9000));
+    let step = 7;
+    const saveNext = () =>
+      copyFileSync(
+        join(checkpoints, 'step-000000007.safetensors'),
+        join(checkpoints, `step-${String(++step).padStart(9, '0')}.safetensors`),
+      );
+    expect(await reopened('latest', saveNext)).toBe(true);
+    expect(await reopened('average:2', saveNext)).toBe(true);
+    expect(await reopened('latest', touchBest)).toBe(false);
+    expect(await reopened('best', saveNext)).toBe(false);
+    expect(await reopened('best', () => rmSync(join(checkpoints, 'best.safetensors')))).toBe(true);
   });
 
   it('do not include one that cannot be opened', async () => {

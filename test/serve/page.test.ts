@@ -11,6 +11,8 @@ import { describeWithBrowser, launchBrowser, openPage, outcome, PATIENCE } from 
 
 vi.setConfig({ testTimeout: 1.2 * PATIENCE, hookTimeout: PATIENCE });
 
+const POLL = { timeout: PATIENCE };
+
 const HTML = '<img src=x onerror=alert(1)>';
 
 describeWithBrowser('the page in a browser', () => {
@@ -99,6 +101,38 @@ describeWithBrowser('the page in a browser', () => {
     await page.close();
   });
 
+  it('begins again when a word that was read is changed or deleted: what is shown is of the words on the screen', async () => {
+    const { page } = await openPage(browser, server.url);
+    await page.getByRole('checkbox', { name: 'while I type' }).check();
+    const [box, sources] = [page.getByRole('textbox'), page.locator('.timeline .source')];
+    const reads = (...words: string[]) => expect.poll(() => sources.allInnerTexts(), POLL).toEqual(words);
+    await box.pressSequentially('ta munata ');
+    await reads('ta', 'munata');
+    // The number of words stays.
+    await box.press('Home');
+    await box.press('Delete');
+    await reads('a', 'munata');
+    await box.press('End');
+    await box.press('Backspace');
+    // The space alone is gone: the word stands as it was read.
+    await reads('a', 'munata');
+    await box.press('Backspace');
+    await reads('a');
+    await box.pressSequentially('a tanuka');
+    await reads('a', 'munata');
+    await box.press('Home');
+    await box.pressSequentially('t');
+    await box.press('Enter');
+    expect(await outcome(page)).toBe(await line('ta munata tanuka', 'wait-k:3'));
+    await box.pressSequentially('ta ');
+    await reads('ta');
+    await box.fill('');
+    await reads();
+    expect(await page.locator('.output').innerText()).toBe('The translation appears here.');
+    await page.getByRole('button', { name: 'Play an example' }).waitFor();
+    await page.close();
+  });
+
   it('compares two settings, one of them with the model in the page, and lets k change on the way', async () => {
     const { page, faults } = await openPage(browser, server.url);
     await page.getByRole('slider', { name: 'pace' }).fill('10');
@@ -144,6 +178,38 @@ describeWithBrowser('the page in a browser', () => {
     rmSync(join(root, 'broken'), { recursive: true });
     await page.getByRole('checkbox', { name: 'broken' }).waitFor({ state: 'detached' });
     expect(faults.filter((fault) => !fault.includes('404'))).toEqual([]);
+    await page.close();
+  });
+
+  it('draws figures of different data in charts of their own, which name the data', async () => {
+    const evaluation = (name: string, content: object) => {
+      const folder = join(root, 'toy/evaluation', name);
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(join(folder, 'scores.json'), JSON.stringify({ split: 'test', ...content }));
+    };
+    const point = (AL: number) => ({ bleu: 20 + AL, latency: { stacl: { AL, AP: 0.5 }, simuleval: null } });
+    const own = { name: 'corpora/own', digest: '1'.repeat(16), own: true };
+    const other = { name: 'corpora/other', digest: '2'.repeat(16), own: false };
+    for (const k of [1, 3]) {
+      evaluation(`test-wait-${k}-beam-1`, { k, data: own, ...point(k) });
+      evaluation(`test-wait-${k}-beam-1-on-other`, { k, data: other, ...point(k + 9) });
+    }
+    evaluation('test', { data: own, scores: { IC: 0.1 } });
+    evaluation('test-on-other', { data: other, scores: { IC: 0.9 } });
+    const { page, faults } = await openPage(browser, `${server.url}/#runs`);
+    await page.getByRole('checkbox', { name: 'toy' }).check();
+    await page.getByRole('heading', { name: 'BLEU against average lagging' }).nth(1).waitFor();
+    expect(await page.getByRole('heading', { name: 'BLEU against average lagging' }).allInnerTexts()).toEqual([
+      'BLEU against average lagging: test of corpora/own',
+      'BLEU against average lagging: test of corpora/other',
+    ]);
+    expect(await page.locator('figure.chart', { hasText: 'BLEU against' }).locator('polyline').count()).toBe(2);
+    expect(await page.getByRole('heading', { name: 'Forecast scores' }).allInnerTexts()).toEqual([
+      'Forecast scores: test of corpora/own',
+      'Forecast scores: test of corpora/other',
+    ]);
+    rmSync(join(root, 'toy/evaluation'), { recursive: true });
+    expect(faults).toEqual([]);
     await page.close();
   });
 

@@ -61,7 +61,6 @@ describe('the list of runs', () => {
     ['run.json', '{"version": "0.1', 'expected the description of a run'],
     ['run.json', '', 'expected the description of a run'],
     ['config.yaml', 'a: [', 'config.yaml'],
-    ['metrics.jsonl', 'no json\n', 'the line is not valid JSON'],
   ])('shows a run whose %s is damaged with the reason', async (file, content, reason) => {
     const run = startRun('one');
     writeFileSync(join(run.path, file), content);
@@ -97,6 +96,18 @@ describe('the report of a run', () => {
     run.lock.release();
   });
 
+  it('leaves out lines of the log that hold no record, and says so', async () => {
+    const run = startRun('one');
+    appendFileSync(join(run.path, 'metrics.jsonl'), 'garbage\n[1]\n{"step":30,"loss":1.5}\n');
+    expect(await list()).toMatchObject([{ state: 'running', step: 30 }]);
+    expect(await report('one')).toMatchObject({
+      step: 30,
+      episodes: { length: 2 },
+      problems: ['metrics.jsonl: 2 lines hold no record and are left out'],
+    });
+    run.lock.release();
+  });
+
   it('has the evaluations, and says which cannot be read', async () => {
     const run = startRun('one');
     run.lock.release();
@@ -106,12 +117,33 @@ describe('the report of a run', () => {
     };
     const latency = { stacl: { AL: 3.5, AP: 0.7 }, simuleval: { AL: 3, AP: 0.6 } };
     evaluation('test-wait-3-beam-5', JSON.stringify({ split: 'test', k: 3, bleu: 25.5, latency }));
-    evaluation('validation', JSON.stringify({ split: 'validation', scores: { IC: 0.1, RankIC: 0.12 } }));
+    const data = { name: 'corpora/wmt15', digest: '0123456789abcdef', own: false };
+    evaluation('validation', JSON.stringify({ split: 'validation', data, scores: { IC: 0.1, RankIC: 0.12 } }));
     evaluation('broken', '{"split": 1}');
     expect(await report('one')).toMatchObject({
-      translation: [{ name: 'test-wait-3-beam-5', split: 'test', bleu: 25.5, AL: 3.5, AP: 0.7 }],
-      forecast: [{ split: 'validation', figures: { IC: 0.1, RankIC: 0.12 } }],
+      translation: [{ name: 'test-wait-3-beam-5', split: 'test', data: null, bleu: 25.5, AL: 3.5, AP: 0.7 }],
+      forecast: [{ split: 'validation', data, figures: { IC: 0.1, RankIC: 0.12 } }],
       problems: [expect.stringContaining('expected the scores of an evaluation')],
+    });
+  });
+
+  it('takes the nulls that evaluate writes for figures that are undefined', async () => {
+    const run = startRun('one');
+    run.lock.release();
+    const evaluation = (name: string, content: object) => {
+      mkdirSync(join(run.path, 'evaluation', name), { recursive: true });
+      writeFileSync(join(run.path, 'evaluation', name, 'scores.json'), JSON.stringify(content));
+    };
+    // Constant forecasts have no correlation, and a portfolio that never moves no information ratio.
+    const excessAfterCosts = { annualReturn: 0, informationRatio: Number.NaN };
+    evaluation('test', { split: 'test', scores: { IC: Number.NaN, MSE: 0.5 }, backtest: { excessAfterCosts } });
+    const latency = { stacl: { AL: Number.NaN, AP: 0.5 }, simuleval: null };
+    evaluation('test-wait-3-beam-1', { split: 'test', k: 3, bleu: Number.NaN, latency });
+    evaluation('test-wait-4-beam-1', { split: 'test', k: 4, bleu: 0, latency: { stacl: null, simuleval: null } });
+    expect(await report('one')).toMatchObject({
+      forecast: [{ figures: { IC: null, MSE: 0.5, 'excess return': 0, 'information ratio': null } }],
+      translation: [],
+      problems: [],
     });
   });
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AgentServer, startAgent } from '../../src/serve/simuleval.js';
 import { Translator } from '../../src/translate/decode/translator.js';
 import { randomTranslationRun, type TranslationRun } from '../cli/translation-run.js';
+import { evaluateRemotely } from './simuleval-client.js';
 
 const K = 3;
 let run: TranslationRun;
@@ -32,29 +33,7 @@ const put = (segment: unknown) => fetch(`${agent.url}/input`, { method: 'PUT', b
 const reset = () => fetch(`${agent.url}/reset`, { method: 'POST' });
 const output = async () => (await (await fetch(`${agent.url}/output`)).json()) as Segment;
 
-/**
- * What SimulEval's evaluator does with a remote agent (simuleval/evaluator/remote.py and instance.py): a word a
- * segment, the last one marked as finished, and after each the output is fetched; it ends when that says finished.
- */
-async function evaluate(words: readonly string[]): Promise<{ prediction: string[]; delays: number[] }> {
-  await reset();
-  const [prediction, delays]: [string[], number[]] = [[], []];
-  for (let step = 0, finished = false; !finished; ) {
-    const segment =
-      step < words.length
-        ? { index: step, content: words[step], finished: step === words.length - 1, is_empty: false, data_type: 'text' }
-        : { index: 0, content: [], finished: true, is_empty: true, data_type: null };
-    if (step < words.length) step++;
-    await put({ ...segment, tgt_lang: null });
-    const said = await output();
-    finished = said.finished;
-    if (said.is_empty) continue;
-    const written = said.content.trim().split(/\s+/);
-    prediction.push(...written);
-    delays.push(...written.map(() => step));
-  }
-  return { prediction, delays };
-}
+const evaluate = (words: readonly string[]) => evaluateRemotely(agent.url, words);
 
 describe('the agent of SimulEval', () => {
   it('says what it is', async () => {

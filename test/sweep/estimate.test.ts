@@ -38,11 +38,14 @@ it('is never shorter than the longest run', async () => {
 
 it('tries strategies that cost more, and other models, apart', async () => {
   const { run, tried } = pretence();
-  const text = 'base: base.yaml\ngroups: [{name: a, grid: {strategy.name: [fixed, mtl, learned], threads: [1, 2]}}]\n';
-  expect((await estimate(runsOf(text), { cores: 2, run })).trials).toBe(4);
+  const text =
+    'base: base.yaml\ngroups: [{name: a, grid: {strategy.name: [fixed, mtl, self-paced, learned], threads: [1, 2]}}]\n';
+  expect((await estimate(runsOf(text), { cores: 2, run })).trials).toBe(6);
   expect(tried.map(({ name }) => name)).toEqual([
     'a,strategy=fixed,threads=1,seed=1',
     'a,strategy=fixed,threads=2,seed=1',
+    'a,strategy=self-paced,threads=1,seed=1',
+    'a,strategy=self-paced,threads=2,seed=1',
     'a,strategy=learned,threads=1,seed=1',
     'a,strategy=learned,threads=2,seed=1',
   ]);

@@ -72,9 +72,11 @@ groups:
     expect(configs(text)[1].strategy).toMatchObject({ name: 'learned', hidden: [32] });
   });
 
-  it('reckons the cores of a job as threads times workers', () => {
-    const plan = planFor('base: base.yaml\ngroups: [{name: a, set: {threads: 3, workers: 2}}]\n');
-    expect(plannedRuns(plan)[0].run.job.cores).toBe(6);
+  it('reckons the cores of a job as threads, times workers if their number is given', () => {
+    const cores = (set: string) =>
+      plannedRuns(planFor(`base: base.yaml\ngroups: [{name: a, set: ${set}}]\n`))[0].run.job.cores;
+    expect(cores('{threads: 3, workers: 2}')).toBe(6);
+    expect(cores('{threads: 3}')).toBe(3);
   });
 
   it('evaluates where there is something to evaluate, on as many cores as the training had', () => {

@@ -101,6 +101,17 @@ describe('a worker that begins with a job', () => {
     expect(waited).toBeLessThan(5000);
   });
 
+  it('and loses it to another leaves the record to that one', async () => {
+    const here = place();
+    const { attempt } = await begin(here);
+    lockFrom('elsewhere', jobLock(here));
+    const history = join(here.shared.attempts, 'j.json');
+    writeFileSync(history, '[]');
+    attempt!.end({ state: 'failed', reason: 'its run was taken over' });
+    expect(readFileSync(history, 'utf8')).toBe('[]');
+    expect(existsSync(jobLock(here))).toBe(true);
+  });
+
   it('never takes a job from a worker of this machine that lives', async () => {
     const here = place();
     const first = await begin(here, { leaseSeconds: 0.2 });

@@ -1,6 +1,21 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Lease } from '../../src/sweep/queue/lease.js';
 
+/** Time that the machine has been asleep, in seconds: only the clock that counts from its start has seen it. */
+let asleep = 0;
+const { uptime } = os;
+
+beforeEach(() => {
+  asleep = 0;
+  os.uptime = () => performance.now() / 1000 + asleep;
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    os.uptime = uptime;
+    syncBuiltinESMExports();
+  });
+});
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance', 'Date'] }));
 afterEach(() => void vi.useRealTimers());
 
@@ -56,6 +71,15 @@ describe('a lease of 10 seconds', () => {
     });
     await vi.advanceTimersByTimeAsync(60_000);
     expect(states(lease)).toEqual([false, false]);
+    lease.release();
+  });
+
+  it('is over when the machine was asleep for longer, although the process has not seen the time pass', async () => {
+    const lease = new Lease(10_000, () => new Promise(() => {}));
+    await vi.advanceTimersByTimeAsync(2000);
+    asleep = 60;
+    await vi.advanceTimersByTimeAsync(1100);
+    expect(states(lease)).toEqual([true, true]);
     lease.release();
   });
 

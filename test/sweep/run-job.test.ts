@@ -4,10 +4,10 @@ import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } fro
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { trainConfigSchema } from '../../src/cli/problems.js';
-import { isRunning, openRun } from '../../src/run/index.js';
+import { isRunning, lockHolder, openRun } from '../../src/run/index.js';
 import { isDone, type Job, type JobProgress, runJob } from '../../src/sweep/index.js';
 import { MetricsTail } from '../../src/sweep/metrics-tail.js';
 import { temporaryFolder } from '../run/temporary.js';
@@ -77,6 +77,26 @@ describe('a job', () => {
     expect(openRun(job.folder).info.state).toBe('interrupted');
   });
 
+  it.skipIf(!existsSync('/proc/self/stat'))(
+    'pauses when Ctrl-Z stops the process that started it, and goes on with it',
+    async () => {
+      const job = jobIn(temporaryFolder(), { episodes: 100_000 });
+      const module = fileURLToPath(new URL('../../dist/sweep/run-job.js', import.meta.url));
+      const code = `import { runJob } from ${JSON.stringify(module)}; await runJob(${JSON.stringify(job)});`;
+      const parent = spawn(process.execPath, ['--input-type=module', '--eval', code], { stdio: 'ignore' });
+      onTestFinished(() => void parent.kill('SIGKILL'));
+      await underWay(job);
+      const { pid } = lockHolder(join(job.folder, 'run.lock'))!;
+      const states = () => [parent.pid!, pid].map((id) => /\) (\S)/.exec(readFileSync(`/proc/${id}/stat`, 'utf8'))![1]);
+      parent.kill('SIGTSTP');
+      await vi.waitFor(() => expect(states()).toEqual(['T', 'T']), 10_000);
+      parent.kill('SIGCONT');
+      await vi.waitFor(() => expect(states()).not.toContain('T'), 10_000);
+      parent.kill('SIGKILL');
+      while (isRunning(job.folder)) await sleep(20);
+    },
+  );
+
   it('with another configuration than the folder holds is refused', async () => {
     const folder = temporaryFolder();
     await runJob(jobIn(folder));
@@ -122,4 +142,40 @@ test('a log is followed while it grows, a half-written line waits, and one that 
   expect(tail.advance()).toEqual({ step: 4, steps: 9, best: -5 });
   writeFileSync(path, '{"step":1,"loss":3}\n');
   expect(tail.advance()).toEqual({ step: 1, steps: 9 });
+});
+
+test('a log that is cut and grows beyond what was read is read anew, wherever the cut was', () => {
+  const path = join(temporaryFolder(), 'metrics.jsonl');
+  const tail = new MetricsTail(path, 9);
+  writeFileSync(path, '{"step":1,"performance":-5}\n{"step":2,"performance":-4}\n');
+  expect(tail.advance()).toEqual({ step: 2, steps: 9, best: -4 });
+  writeFileSync(path, '{"step":1,"performance":-5}\n{"step":2,"loss":12345.678901}\n{"step":3}\n');
+  expect(tail.advance()).toEqual({ step: 3, steps: 9, best: -5 });
+});
+
+test.each(['garbage', '[1]', '{"step":', 'null', '\u0000\uffff'])('a line that is %j is passed over', (line) => {
+  const path = join(temporaryFolder(), 'metrics.jsonl');
+  const tail = new MetricsTail(path, 9);
+  writeFileSync(path, `{"step":1}\n${line}\n`);
+  expect(tail.advance()).toEqual({ step: 1, steps: 9 });
+  appendFileSync(path, `${line}\n`);
+  expect(tail.advance()).toBeUndefined();
+  appendFileSync(path, '{"step":2}\n');
+  expect(tail.advance()).toEqual({ step: 2, steps: 9 });
+});
+
+test('a foreign line in the log of a run at work harms neither the job nor the log', async () => {
+  const undisturbed = jobIn(temporaryFolder(), { episodes: 300 });
+  const job = jobIn(temporaryFolder(), { episodes: 300 });
+  const seen: JobProgress[] = [];
+  const outcome = runJob(job, { onProgress: (progress) => seen.push(progress) });
+  await underWay(job);
+  for (let i = 0; i < 10; i++) {
+    appendFileSync(join(job.folder, 'metrics.jsonl'), 'garbage\n');
+    await sleep(20);
+  }
+  expect(await outcome).toEqual({ state: 'done' });
+  expect(seen.at(-1)).toMatchObject({ step: 1500, steps: 1500 });
+  await runJob(undisturbed);
+  expect(bits(job)).toBe(bits(undisturbed));
 });

@@ -185,6 +185,18 @@ groups:
     expect(choices[0].candidates[1].score).toBeNull();
   });
 
+  it('passes over a candidate whose result cannot be read, and says why', async () => {
+    const bad: Figures['performance'] = (config) => (config.training.steps === 2 ? Number.NaN : performance(config));
+    const { choices, runs } = await runSweep(plan(), { executor: new Pretence({ performance: bad }) });
+    // NaN is written as null.
+    expect(choices.map(({ chosen }) => chosen)).toEqual([{ steps: '1' }, { steps: '3' }]);
+    expect(runs.find(({ name }) => name === 'a,episodes=5,steps=2,seed=1')).toMatchObject({
+      state: 'failed',
+      reason: expect.stringMatching(/result\.json: best\.performance: expected a number to choose by/),
+    });
+    expect(runs.filter(({ candidate, state }) => !candidate && state === 'done')).toHaveLength(6);
+  });
+
   it('is not made where no candidate finishes; the other settings go on', async () => {
     const outcome: Figures['outcome'] = ({ name }) => (name.includes('episodes=5') ? failed : done);
     const { choices, runs } = await runSweep(plan(), { executor: new Pretence({ performance, outcome }) });

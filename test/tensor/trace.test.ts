@@ -1,5 +1,9 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/tensor/index.js';
+import { temporaryFolder } from '../run/temporary.js';
 
 const run = async (program: t.Program, feeds: Record<string, t.Value>): Promise<Record<string, t.Value>> => {
   const session = await t.Session.create(t.lower(program));
@@ -27,6 +31,23 @@ describe('a traced program', () => {
     const names = program.nodes.map(({ op }) => op.name);
     expect(names.filter((name) => name === 'exp')).toHaveLength(1);
     expect(names.filter((name) => name === 'tanh')).toHaveLength(1);
+  });
+
+  it.each([
+    ['the infinities', -Infinity, Infinity],
+    ['NaN and infinity', Number.NaN, Infinity],
+    ['0 and -0', 0, -0],
+  ])('keeps fills with %s apart', async (_, a, b) => {
+    const program = t.trace({ m: t.bool(2), x: t.f32(2) }, ({ m, x }) => ({
+      a: t.where(m, x, a),
+      b: t.where(m, x, b),
+      vectorA: t.mul(x, t.constant([a, 1])),
+      vectorB: t.mul(x, t.constant([b, 1])),
+    }));
+    const m = { data: Uint8Array.of(0, 1), shape: [2] };
+    const found = await run(program, { m, x: vector(2, 3) });
+    const values = Object.fromEntries(Object.entries(found).map(([name, { data }]) => [name, [...data]]));
+    expect(values).toEqual({ a: [a, 3], b: [b, 3], vectorA: [2 * a, 3], vectorB: [2 * b, 3] });
   });
 
   it('keeps two dropouts apart', () => {
@@ -157,6 +178,34 @@ describe('a mistake is found while tracing', () => {
     const wrong = (): unknown => t.trace({ a: t.f32('B', 3), b: t.f32(4, 5) }, ({ a, b }) => ({ y: t.matmul(a, b) }));
     expect(wrong).toThrow('matmul: inner sizes 3 and 4 of [B, 3] and [4, 5] differ');
     expect(wrong).toThrow(here);
+  });
+
+  it("names the line of a user's own src/nn, not of whoever called it", () => {
+    const folder = join(temporaryFolder(), 'src/nn');
+    mkdirSync(folder, { recursive: true });
+    const engine = new URL('../../dist/index.js', import.meta.url).href;
+    writeFileSync(
+      join(folder, 'model.mjs'),
+      `import { nn, tensor as t } from ${JSON.stringify(engine)};
+export const own = (a, b) => t.matmul(a, b); // line 2
+export const layers = (x) => nn.mlp(t.Parameters.root(), x, { hidden: [4], out: 1 }); // line 3
+`,
+    );
+    writeFileSync(
+      join(folder, '../main.mjs'),
+      `import { tensor as t } from ${JSON.stringify(engine)};
+import { layers, own } from './nn/model.mjs';
+const x = t.input('x', t.f32('B', 3));
+try { own(x, t.input('w', t.f32(4, 5))); } catch (error) { console.log(error.site); }
+console.log(layers(x).node.site);
+`,
+    );
+    const printed = execFileSync(process.execPath, [join(folder, '../main.mjs')], { encoding: 'utf8' });
+    const places = printed.trim().split('\n');
+    expect(places.map((place) => place.slice(0, place.lastIndexOf(':')))).toEqual([
+      `${join(folder, 'model.mjs')}:2`,
+      `${join(folder, 'model.mjs')}:3`,
+    ]);
   });
 
   it('broadcasting', () => {

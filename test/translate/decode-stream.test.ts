@@ -114,7 +114,7 @@ describe('a stream', () => {
     const { tokens, events } = await stream(model, [], 1, {});
     expect({ tokens, events }).toEqual({ tokens: [], events: [] });
     const [empty, other] = await translateBatch(model, [[special.eos], ended([5, 6])], waitK(1), { earlyEnd: 'block' });
-    expect(empty).toEqual({ tokens: new Int32Array(), delays: new Int32Array(), endedEarly: false });
+    expect(empty).toEqual({ tokens: new Int32Array(), delays: new Int32Array(), end: 0, endedEarly: false });
     expect(other.tokens.length).toBeGreaterThan(0);
     await model.close();
   });

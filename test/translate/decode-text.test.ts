@@ -9,6 +9,7 @@ import { parseBpeCodes } from '../../src/translate/text/bpe-codes.js';
 import { textPipeline } from '../../src/translate/text/pipeline.js';
 import { Vocabulary } from '../../src/translate/text/vocabulary.js';
 import { randomArena, tinyModel, VOCABULARY } from './decode-models.js';
+import { stubModel } from './stub-model.js';
 
 /** Tokens beside the four special ones: words, pieces of words, and marks that the detokeniser joins to them. */
 const TOKENS = ['der', 'hund', 'sp@@', 'i@@', 'el', 'en', '.', ',', 'b@@', 'all', '(', ')', '?'];
@@ -45,5 +46,24 @@ describe('a stream of text', () => {
       { numRuns: 40, seed: 4 },
     );
     await model.close();
+  });
+
+  it('with a beam of 1, shows each piece after the source has ended before the next one is computed', async () => {
+    const [source, target] = [await side('de'), await side('de')];
+    const ids = target.vocabulary.encode(['der', 'hund', ',', 'sp@@', 'el']);
+    // All is read first; then the model is asked once for each of the five tokens and for the end.
+    const shown: string[] = [];
+    const before: number[] = [];
+    const model = stubModel(({ prefix }) => {
+      before.push(shown.length);
+      return [[ids[prefix.length], 0.9]];
+    });
+    const options = { beam: 1, onText: (text: string) => shown.push(text) };
+    const stream = new TextStream([model], source, target, waitK('full'), options);
+    expect(await stream.push('hund')).toBe('');
+    expect(await stream.end()).toBe('der hund, spel');
+    expect(shown).toEqual(['der', ' hund', ',', ' spel']);
+    // Nothing is shown in the middle of a word: sp@@ waits for el.
+    expect(before).toEqual([0, 1, 2, 3, 3, 4]);
   });
 });

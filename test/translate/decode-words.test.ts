@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Arrival, arrivals } from '../../src/translate/decode/arrivals.js';
 import { tokensByWord } from '../../src/translate/decode/text-stream.js';
-import { wordDelays } from '../../src/translate/decode/word-delays.js';
+import { unitDelays } from '../../src/translate/decode/word-delays.js';
 import { textPipeline } from '../../src/translate/text/pipeline.js';
 import { Vocabulary } from '../../src/translate/text/vocabulary.js';
 
@@ -59,6 +59,18 @@ describe('arriving words', () => {
     await expect(arrived(cut)).rejects.toThrow('text:2: the text ends in the middle of a character');
     await expect(arrived(Uint8Array.of(0x61, 0xff, 0x20))).rejects.toThrow('text:1: the text is not UTF-8');
   });
+
+  it('are there before bytes that are no text, even in one piece with them', async () => {
+    const seen: Arrival[] = [];
+    const reading = async (): Promise<void> => {
+      const bytes = Buffer.concat([Buffer.from('ein hund\nzwei\n'), Uint8Array.of(0xc3, 0x0a, 0x61)]);
+      for await (const arrival of arrivals(inPieces(bytes, []), 'text')) seen.push(arrival);
+    };
+    // The first byte of a character of two, and then the line ends.
+    await expect(reading()).rejects.toThrow('text:3: the text is not UTF-8');
+    const end = { lineEnd: true };
+    expect(seen).toEqual([{ word: 'ein' }, { word: 'hund' }, end, { word: 'zwei' }, end]);
+  });
 });
 
 describe('delays in words', () => {
@@ -75,19 +87,45 @@ describe('delays in words', () => {
     expect(tokensByWord(side, [])).toEqual([]);
   });
 
+  const words = { unit: 'word', attaches: false } as const;
+
   it('count the source words that had arrived when a word was complete', () => {
     // Source: "der große hund", tokens der | gro@@ ße | hund, settled after the words 1, 3, 4.
     // Output: tokens the | b@@ | ig | dog after 1, 2, 3, 4 source tokens: "big" is complete after 3, in word 2.
-    const seen = ['the', 'the', 'the big', 'the big dog'];
-    expect(wordDelays(seen, [1, 2, 3, 4], [1, 3, 4])).toEqual({ words: ['the', 'big', 'dog'], delays: [1, 2, 3] });
+    const seen = ['the', 'the', 'the big', 'the big dog', 'the big dog'];
+    expect(unitDelays(seen, [1, 2, 3, 4, 4], [1, 3, 4], words)).toEqual({
+      units: ['the', 'big', 'dog'],
+      delays: [1, 2, 3],
+    });
   });
 
-  it('give a punctuation mark that joins its word the delay of the mark', () => {
-    expect(wordDelays(['dog', 'dog.'], [1, 2], [1, 2])).toEqual({ words: ['dog.'], delays: [2] });
+  it('wait for the next word where punctuation may still join the last one', () => {
+    // One source word more is read before each token; the sentence ends after four.
+    const seen = ['a', 'a dog', 'a dog,', 'a dog, too', 'a dog, too'];
+    expect(unitDelays(seen, [1, 2, 3, 4, 4], [1, 2, 3, 4], { unit: 'word', attaches: true })).toEqual({
+      units: ['a', 'dog,', 'too'],
+      // "a" is complete when " dog" comes, "dog," when " too" does, "too" at the end.
+      delays: [2, 4, 4],
+    });
+  });
+
+  it('count the end where a sentence ends early', () => {
+    // The last token is an unfinished word, which comes out at the end, after three source words.
+    expect(unitDelays(['a', 'a', 'a do'], [1, 2, 3], [1, 2, 3, 4], words).delays).toEqual([1, 3]);
+    expect(unitDelays(['a', 'a'], [1, 2], [1, 2, 3], { unit: 'word', attaches: true }).delays).toEqual([2]);
+  });
+
+  it('are those of characters where words have no spaces, which do not count', () => {
+    const seen = ['私は', '私は', '私は GPS', '私は GPS。', '私は GPS。'];
+    expect(unitDelays(seen, [2, 3, 4, 5, 5], [2, 3, 5], { unit: 'char', attaches: true })).toEqual({
+      units: ['私', 'は', 'G', 'P', 'S', '。'],
+      // Source tokens 4 and 5 come with the third word.
+      delays: [1, 1, 3, 3, 3, 3],
+    });
   });
 
   it('are all words where more was read than any word settles', () => {
-    expect(wordDelays(['dog'], [5], [1, 2]).delays).toEqual([2]);
-    expect(wordDelays([], [], [1, 2])).toEqual({ words: [], delays: [] });
+    expect(unitDelays(['dog', 'dog'], [5, 5], [1, 2], words).delays).toEqual([2]);
+    expect(unitDelays([''], [0], [1, 2], words)).toEqual({ units: [], delays: [] });
   });
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { InputError } from '../../src/errors.js';
 import {
   createPolicy,
   fileNameOf,
@@ -38,7 +39,7 @@ describe('the text of a policy', () => {
       'expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, monotonic with its settings, found "wait"',
     ],
     ['', 'found ""'],
-    ['wait-k:0', 'expected a whole number from 1 on for k of wait-k, found "0"'],
+    ['wait-k:0', 'expected a whole number from 1 to 1000 for k of wait-k, found "0"'],
     ['wait-k:', 'found "wait-k:"'],
     ['wait-k:3,', 'found ""'],
     ['wait-k:m=3', '"m=3" is no setting of wait-k, expected each once of: k'],
@@ -50,6 +51,41 @@ describe('the text of a policy', () => {
     ['monotonic:k=3', '"k=3" is no setting of monotonic, expected each once of: none'],
   ])('%j is refused', (text, message) => {
     expect(() => parsePolicies(text)).toThrow(message);
+  });
+
+  it('holds no number that could keep a server busy: whole ones end at 1000, shares at 1', () => {
+    const number = fc.oneof(
+      fc.integer(),
+      fc.bigInt().map(String),
+      fc.double().map(String),
+      fc.constant('9'.repeat(150)),
+    );
+    const setting = fc.constantFrom(
+      ...['wait-k:', 'wait-if-diff:initial=', 'wait-if-diff:step=', 'wait-if-worse:initial=', 'wait-if-worse:step='],
+      ...['adaptive:min=', 'adaptive:max=', 'adaptive:from=', 'adaptive:to='],
+    );
+    fc.assert(
+      fc.property(setting, number, (start, value) => {
+        const most = /from|to=/.test(start) ? 1 : 1000;
+        try {
+          const [{ name: _, ...settings }] = parsePolicies(start + value);
+          expect(Object.values(settings)[0]).toBeLessThanOrEqual(most);
+        } catch (error) {
+          expect(error).toBeInstanceOf(InputError);
+        }
+      }),
+    );
+    expect(parsePolicies('adaptive:max=1000')).toEqual([{ name: 'adaptive', max: 1000 }]);
+    expect(() => parsePolicies('adaptive:max=16000000')).toThrow(
+      'expected a whole number from 1 to 1000 for max of adaptive, found "16000000"',
+    );
+  });
+
+  it('stands for 1000 policies at most', () => {
+    const ones = (n: number) => Array.from({ length: n }, () => 1).join();
+    expect(parsePolicies(`wait-if-diff:initial=${ones(20)},step=${ones(50)}`)).toHaveLength(1000);
+    const many = ['min', 'max', 'from', 'to'].map((key) => `${key}=${ones(20)}`).join();
+    expect(() => parsePolicies(`adaptive:${many}`)).toThrow('it stands for 160000 policies, expected 1000 at most');
   });
 
   it('is the name of the policy that it makes', () => {

@@ -4,10 +4,17 @@ import type { PolicyFigures } from '../evaluations.js';
 import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/bleu-latency.js';
 import { MOST_CURVES, stylesFor } from '../figures/style.js';
 import { commonDecoding } from '../measures.js';
-import type { DataSet, Setting } from '../settings.js';
+import { corpusOf, type Setting } from '../settings.js';
 import { type Cell, estimate, type Table, textColumn } from '../table.js';
 import type { View } from '../view.js';
-import { decodingInWords, meansOf, TRANSLATION_DETAILS, trainedSettings, waitPoints } from './translation.js';
+import {
+  decodingInWords,
+  meansOf,
+  signaturesOf,
+  TRANSLATION_DETAILS,
+  trainedSettings,
+  waitPoints,
+} from './translation.js';
 
 /** One section for each corpus that was translated under other policies than wait-k, whatever kind of model decides. */
 export function policySections(views: readonly View[]): Section[] {
@@ -36,11 +43,6 @@ function underPolicies(setting: Setting): Measured[] {
   const all = setting.runs.flatMap(({ evaluations }) => evaluations.policies);
   const ways = groupBy(all, (one) => `${one.policy} ${one.models.length} ${decodingInWords(one)}`);
   return [...ways.values()].map((figures) => ({ setting, figures }));
-}
-
-/** Leaves of the configuration that name the text. */
-function corpusOf({ settings }: DataSet): string {
-  return JSON.stringify([...settings[0].keys].filter(([key]) => key.startsWith('problem.data.')).sort());
 }
 
 function policyFigure(title: string, id: string, views: readonly View[], measured: readonly Measured[]) {
@@ -130,8 +132,7 @@ function policyTable(id: string, measured: readonly Measured[]): Table {
   return {
     id: `${id}-policies`,
     title: 'Other policies',
-    caption:
-      'Translations under other policies than wait-k. AP and AL: of subwords and the length of the output. Mean ± standard deviation over the seeds.',
+    caption: `Translations under other policies than wait-k. sacreBLEU: ${signaturesOf(measured.flatMap(({ figures }) => figures))}. AP and AL: of subwords and the length of the output. Mean ± standard deviation over the seeds.`,
     columns: [
       textColumn('Method'),
       textColumn('policy'),

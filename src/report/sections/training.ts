@@ -1,5 +1,5 @@
 import { mean, standardDeviation } from '../../metrics/index.js';
-import type { Episode } from '../course.js';
+import type { Episodes } from '../course.js';
 import { absent, type Block, type Section, slug } from '../document.js';
 import { type CurvePoint, type LearningCurve, learningCurvesFigure } from '../figures/learning-curves.js';
 import { shownEpisodes, type TaskDistribution, taskDistributionFigure } from '../figures/task-distribution.js';
@@ -43,15 +43,15 @@ function distributions({ data, reader, methods }: View): Block[] {
 
 function distributionOf(setting: Setting, reader: SeriesReader, kind: string): TaskDistribution | undefined {
   const seeds = episodesOf(setting, reader);
-  const count = Math.min(...seeds.map((episodes) => episodes.length));
+  const count = Math.min(...seeds.map((episodes) => episodes.count));
   if (seeds.length === 0 || count === 0) return undefined;
-  const tasks = Object.keys(seeds[0][0].distribution);
+  const tasks = Object.keys(seeds[0].at(0).distribution);
   return {
     label: setting.main === undefined ? setting.label : `${setting.label}, ${taskTitle(kind, setting.main)}`,
     tasks,
     episodes: shownEpisodes(count).map((episode) => ({
       episode,
-      shares: tasks.map((task) => mean(seeds.map((episodes) => episodes[episode - 1].distribution[task] ?? 0))),
+      shares: tasks.map((task) => mean(seeds.map((episodes) => episodes.at(episode - 1).distribution[task] ?? 0))),
     })),
   };
 }
@@ -78,12 +78,12 @@ function learningCurves(view: View): Block[] {
   });
 }
 
-function curveOf(seeds: readonly (readonly Episode[])[]): CurvePoint[] {
-  const count = seeds.length === 0 ? 0 : Math.min(...seeds.map((episodes) => episodes.length));
+function curveOf(seeds: readonly Episodes[]): CurvePoint[] {
+  const count = seeds.length === 0 ? 0 : Math.min(...seeds.map((episodes) => episodes.count));
   const every = Math.ceil(count / MOST_POINTS);
   const shown = Array.from({ length: count }, (_, e) => e).filter((e) => (e + 1) % every === 0 || e === count - 1);
   return shown.map((e) => {
-    const at = seeds.map((episodes) => episodes[e]);
+    const at = seeds.map((episodes) => episodes.at(e));
     const [losses, performances, rewards] = (['loss', 'performance', 'reward'] as const).map((key) =>
       at.map((episode) => episode[key]),
     );
@@ -101,9 +101,9 @@ function curveOf(seeds: readonly (readonly Episode[])[]): CurvePoint[] {
 /** Of a curve: there are no pixels for more. */
 const MOST_POINTS = 250;
 
-function episodesOf({ runs }: Setting, reader: SeriesReader): (readonly Episode[])[] {
+function episodesOf({ runs }: Setting, reader: SeriesReader): Episodes[] {
   return runs.flatMap((run) => {
     const episodes = reader.episodes(run);
-    return episodes === undefined || episodes.length === 0 ? [] : [episodes];
+    return episodes === undefined || episodes.count === 0 ? [] : [episodes];
   });
 }

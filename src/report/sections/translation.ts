@@ -50,7 +50,9 @@ export function translationSection(view: View): Section {
 function bleuTable({ data, reader }: View, id: string, decoding: Decoding, name: 'sacrebleu' | 'bleu'): Table {
   const measure = translationMeasure(name, decoding);
   const what =
-    name === 'bleu' ? 'BLEU of the tokenised text, as multi-bleu.perl has it' : `sacreBLEU of the plain text`;
+    name === 'bleu'
+      ? 'BLEU of the tokenised text, as multi-bleu.perl has it'
+      : `sacreBLEU of the plain text (${signaturesOf(evaluatedAs(data, decoding))})`;
   const starred = data.settings.some(({ strategy }) => strategy === 'best-fixed');
   const caption = [
     `${what}; ${decodingInWords(decoding)}. Each model is decoded with the wait k of its main task.`,
@@ -70,7 +72,7 @@ function bestTask({ strategy, runs, trainedFor }: Setting, reader: SeriesReader)
   if (strategy !== 'best-fixed') return undefined;
   if (trainedFor !== undefined) return `/ ${trainedFor}`;
   const tasks = runs.flatMap((run) => {
-    const episode = reader.episodes(run)?.find(({ step }) => step === run.result?.best?.update);
+    const episode = reader.episodes(run)?.best;
     const [task] = Object.entries(episode?.distribution ?? {}).find(([, share]) => share === 1) ?? [];
     return task === undefined ? [] : [task.replace('wait-', '')];
   });
@@ -144,10 +146,11 @@ function detailTable({ data }: View, id: string, decoding: Decoding): Table {
     }),
   );
   const columns = TRANSLATION_DETAILS.map(({ name }) => ({ title: name, measures: [name] }));
+  const figures = evaluatedAs(data, decoding);
   return {
     id: `${id}-details`,
     title: 'All figures',
-    caption: `Decoding: ${decodingInWords(decoding)}. AP and AL: of subwords and the length of the output; with SimulEval: of words and the length of the reference. Length: words of the output over words of the references. Mean ± standard deviation over the seeds.`,
+    caption: `Decoding: ${decodingInWords(decoding)}. sacreBLEU: ${signaturesOf(figures)}. AP and AL: of subwords and the length of the output; with SimulEval: of ${unitsOf(figures)} and the length of the reference. Length: words of the output over words of the references. Mean ± standard deviation over the seeds.`,
     columns: [textColumn('Method'), textColumn('trained for'), textColumn('k'), ...columns],
     rows,
   };
@@ -175,6 +178,23 @@ function translated({ runs }: Setting, decoding: Decoding, k?: number): Translat
     const figures = translationOf(run, decoding, k);
     return figures === undefined ? [] : [{ run, figures }];
   });
+}
+
+function evaluatedAs({ settings }: DataSet, decoding: Decoding): PolicyFigures[] {
+  return settings.flatMap(({ runs }) =>
+    runs.flatMap(({ evaluations }) => evaluations.translations.filter((one) => isDecodedAs(one, decoding))),
+  );
+}
+
+/** How sacreBLEU was computed, in its own words. */
+export function signaturesOf(figures: readonly PolicyFigures[]): string {
+  return [...new Set(figures.map(({ signature }) => signature))].join(' and ');
+}
+
+/** What SimulEval's latency counts. */
+function unitsOf(figures: readonly PolicyFigures[]): string {
+  const units = new Set(figures.map(({ unit }) => unit));
+  return [...units].map((unit) => (unit === 'word' ? 'words' : 'characters')).join(' or ');
 }
 
 /** Without the wait-k* of a sweep, whose runs are among the others. */

@@ -24,14 +24,16 @@ export const commonKeys = {
     .min(1)
     .max(1024)
     .default(2)
-    .describe('Threads of one process for matrix products. Another number may change the last bits of the results.'),
-  workers: z
-    .int()
-    .min(1)
-    .max(1024)
-    .default(1)
     .describe(
-      'Threads that share each batch, each with a session of its own. Another number may change the last bits of the results.',
+      'Cores that a process keeps busy. Another number may change the results, as another number of workers does.',
+    ),
+  workers: z
+    .union([z.literal('auto'), z.int().min(1).max(1024)])
+    .default('auto')
+    .describe(
+      'Threads that share each batch, each with a copy of the model and dropout masks of its own: another number ' +
+        'changes the last bits of the results, and with dropout all of them. auto: as many as threads, which is faster ' +
+        'than several threads in each operation. 1: one model, which needs less memory.',
     ),
   saving: section({
     everySteps: z
@@ -80,6 +82,22 @@ export const freeOnResume: readonly string[] = [
   'logging.tensorboard',
   'logging.progressSeconds',
 ];
+
+/** How a configuration divides the work of a process. */
+export interface Division {
+  readonly threads: number;
+  readonly workers: number | 'auto';
+}
+
+/** The number of workers; it never depends on the machine, or else the results would. */
+export function workersOf({ threads, workers }: Division): number {
+  return workers === 'auto' ? threads : workers;
+}
+
+/** Cores that a run keeps busy. */
+export function coresOf({ threads, workers }: Division): number {
+  return workers === 'auto' ? threads : threads * workers;
+}
 
 /** The run folder that a configuration read from `file` asks for. */
 export function runPath(config: { out: string; name?: string }, file: string): string {

@@ -3,8 +3,8 @@ import type { Snapshot } from '../../run/index.js';
 import { type InfluenceAccess, type Problem, remainingGroups, requireAbilities, type Status } from '../problem.js';
 import { joinSnapshots, partOf } from '../snapshots.js';
 import type { EpisodeReport, SampledChoice, Strategy } from '../strategy.js';
-import { entropyOf } from './distribution.js';
-import { type Credit, Measurements } from './measurements.js';
+import { entropyOf, softmaxOf } from './distribution.js';
+import { Measurements, meanOf, significance } from './measurements.js';
 import { Policy } from './policy.js';
 import { Standardisation } from './standardisation.js';
 
@@ -15,8 +15,8 @@ export interface InfluenceOptions {
   readonly without: readonly string[];
   /** M: updates between two measurements. */
   readonly every: number;
-  /** Samples of the batch that are measured. */
-  readonly samples: number;
+  /** Samples of the batch that are measured; null: as many as the problem suggests. */
+  readonly samples: number | null;
   /** Measurements that φ learns from: the last so many. */
   readonly memory: number;
   /** Decay of the moving average of the main task's gradient. */
@@ -37,7 +37,7 @@ export const INFLUENCE: InfluenceOptions = {
   hidden: [32],
   without: [],
   every: 10,
-  samples: 64,
+  samples: null,
   memory: 32,
   smoothing: 0.8,
   entropy: 0.25,
@@ -55,8 +55,14 @@ export const INFLUENCE: InfluenceOptions = {
  *
  * is proportional to how much a training step on (i, T) lowers the main task's validation loss: as in DDS (Wang et al.
  * 2020) and Auto-λ (Liu et al. 2022), with the influence of a sample measured through Adam (Xia et al. 2024), but for all
- * tasks of a sample at once and by two forward passes. φ learns which task has the largest credit (`Measurements`) for
- * which features, by exact ascent of E[Σ_T π_T · credit_iT] + βH; tasks are drawn from (1 − γ)π + γ∕K.
+ * tasks of a sample at once and by two forward passes. From the credits (`Measurements`) follow two policies:
+ *
+ *     m_T ∝ exp(mean credit of T ∕ β)           the same for all samples
+ *     φ ascends E[Σ_T φ_T(I) · credit_iT] + βH   by the features, exactly over T
+ *
+ * m moves only as far as the credits are significant, and φ counts for λ, the significance of what it gains on
+ * measurements that it has not learned from yet: features which tell nothing do no harm. Tasks are drawn from
+ * (1 − γ)(λφ + (1 − λ)m) + γ∕K: near `mtl` where all tasks help alike, the main task alone where all siblings hurt.
  */
 export class Influence<Batch> implements Strategy<Batch> {
   readonly name = 'influence';
@@ -70,7 +76,7 @@ export class Influence<Batch> implements Strategy<Batch> {
   private draws: Random;
   private shuffling: Random;
   private replay: Random;
-  private done = { measured: 0, norms: 0, steps: 0 };
+  private learned: Learned;
 
   private constructor(
     private readonly problem: Problem<Batch>,
@@ -90,6 +96,8 @@ export class Influence<Batch> implements Strategy<Batch> {
     this.draws = random.fork('mtl');
     this.shuffling = random.fork('influence shuffling');
     this.replay = random.fork('influence replay');
+    const K = problem.tasks.length;
+    this.learned = { marginal: new Array<number>(K).fill(1 / K), gains: [], measured: 0, norms: 0, steps: 0 };
   }
 
   static async create<Batch>(
@@ -114,7 +122,9 @@ export class Influence<Batch> implements Strategy<Batch> {
 
   async policy(batch: Batch, status: Status): Promise<Float32Array> {
     const features = await this.features(batch, status, Random.restore(this.shuffling.state()));
-    return this.explored((await this.network.evaluate(features, this.scale)).probabilities);
+    const { probabilities } = await this.network.evaluate(features, this.scale);
+    const K = this.problem.tasks.length;
+    return probabilities.map((_, at) => this.mixture(probabilities, at - (at % K), K)[at % K]);
   }
 
   async choose(batch: Batch, status: Status): Promise<SampledChoice> {
@@ -134,8 +144,8 @@ export class Influence<Batch> implements Strategy<Batch> {
   }
 
   async endEpisode(): Promise<EpisodeReport> {
-    const { norms, steps } = this.done;
-    this.done = { ...this.done, norms: 0, steps: 0 };
+    const { norms, steps } = this.learned;
+    this.learned = { ...this.learned, norms: 0, steps: 0 };
     return steps === 0 ? {} : { gradNorm: norms / steps };
   }
 
@@ -145,7 +155,7 @@ export class Influence<Batch> implements Strategy<Batch> {
       shuffling: this.shuffling.state(),
       replay: this.replay.state(),
       scale: this.scale.state(),
-      done: { ...this.done },
+      learned: structuredClone(this.learned),
     };
     const gradient = { dtype: 'F32', shape: [this.gradient.length], data: this.gradient } as const;
     return joinSnapshots({
@@ -159,48 +169,62 @@ export class Influence<Batch> implements Strategy<Batch> {
     this.network.restore(partOf(snapshot, 'policy'));
     this.measurements.restore(partOf(snapshot, 'measurements'));
     const { tensors, state } = partOf(snapshot, 'own');
-    const { draws, shuffling, replay, scale, done } = state as InfluenceState;
+    const { draws, shuffling, replay, scale, learned } = state as InfluenceState;
     this.gradient.set(tensors.get('gradient')!.data as Float32Array);
     this.draws = Random.restore(draws);
     this.shuffling = Random.restore(shuffling);
     this.replay = Random.restore(replay);
     this.scale.load(scale);
-    this.done = { ...done };
+    this.learned = structuredClone(learned);
   }
 
   async close(): Promise<void> {
     await this.network.close();
   }
 
-  /** One measurement, and what φ learns from it and those before. */
+  /** One measurement, and what is learned from it and those before. */
   private async measure(batch: Batch, features: Float32Array): Promise<void> {
-    const { access, gradient, width } = this;
+    const { access, gradient, width, learned } = this;
     const latest = new Float32Array(access.size);
-    await access.gradient(this.done.measured % access.pieces, latest);
+    await access.gradient(learned.measured % access.pieces, latest);
     for (let i = 0; i < latest.length; i++) gradient[i] = this.options.smoothing * gradient[i] + latest[i];
     access.shift(gradient, latest);
-    this.done.measured++;
-    const { samples, values } = await access.slopes(batch, this.options.samples, latest);
+    learned.measured++;
+    const { samples, values } = await access.slopes(batch, this.options.samples ?? access.samples, latest);
     const rows = new Float32Array(samples.length * width);
     for (const [i, place] of samples.entries()) {
       rows.set(features.subarray(place * width, (place + 1) * width), i * width);
     }
+    await this.examine(rows, values);
     this.scale.add(Array.from(samples.keys(), (i) => rows.subarray(i * width, (i + 1) * width)));
     this.measurements.add(rows, values);
-    await this.learn(this.measurements.credit());
+    await this.learn();
   }
 
-  /** Steps are as long as the credits are significant: without a difference that can be seen φ stays as it is. */
-  private async learn(credit: Credit): Promise<void> {
+  /** Takes in what φ gains on a measurement that it has not learned from, once it has learned anything. */
+  private async examine(features: Float32Array, slopes: Float32Array): Promise<void> {
+    const { probabilities } = await this.network.evaluate(features, this.scale);
+    const gain = this.measurements.gainOf(probabilities, slopes);
+    if (gain === undefined) return;
+    this.learned.gains.push(gain);
+    if (this.learned.gains.length > this.options.memory) this.learned.gains.shift();
+  }
+
+  private async learn(): Promise<void> {
     const { steps, learningRate, entropy } = this.options;
-    if (credit.significance === 0) return;
+    const { learned } = this;
+    const credit = this.measurements.credit();
+    const { means, unit, significance: sure } = credit;
+    if (sure > 0) {
+      const target = softmaxOf(means.map((mean) => mean / unit / entropy));
+      learned.marginal = learned.marginal.map((p, task) => p + sure * (target[task] - p));
+    }
+    // Tasks that are useless for all samples together may well be the best for some: φ has a unit even then.
+    const ofSamples = { ...credit, unit: Math.max(unit, LEAST_UNIT) };
     for (let step = 0; step < steps; step++) {
-      const { features, credits } = this.measurements.draw(MINIBATCH, credit, this.replay);
-      this.done.norms += await this.network.ascendCredits(features, credits, this.scale, {
-        entropy,
-        learningRate: learningRate * credit.significance,
-      });
-      this.done.steps++;
+      const { features, credits } = this.measurements.draw(MINIBATCH, ofSamples, this.replay);
+      learned.norms += await this.network.ascendCredits(features, credits, this.scale, { entropy, learningRate });
+      learned.steps++;
     }
   }
 
@@ -219,16 +243,20 @@ export class Influence<Batch> implements Strategy<Batch> {
     return shuffled;
   }
 
-  /** (1 − γ)π + γ∕K of a row. */
-  private mixture(probabilities: Float32Array, start: number, K: number): number[] {
-    const { explore } = this.options;
-    return Array.from({ length: K }, (_, task) => (1 - explore) * probabilities[start + task] + explore / K);
+  /** λ. */
+  private get trust(): number {
+    const { gains } = this.learned;
+    return gains.length < FEWEST ? 0 : significance(meanOf(gains));
   }
 
-  private explored(probabilities: Float32Array): Float32Array {
-    const K = this.problem.tasks.length;
+  /** (1 − γ)(λφ + (1 − λ)m) + γ∕K, of a row of φ. */
+  private mixture(probabilities: Float32Array, start: number, K: number): number[] {
     const { explore } = this.options;
-    return probabilities.map((p) => (1 - explore) * p + explore / K);
+    const { trust } = this;
+    return this.learned.marginal.map((p, task) => {
+      const chosen = trust * probabilities[start + task] + (1 - trust) * p;
+      return (1 - explore) * chosen + explore / K;
+    });
   }
 }
 
@@ -237,8 +265,24 @@ interface InfluenceState {
   readonly shuffling: RandomState;
   readonly replay: RandomState;
   readonly scale: ReturnType<Standardisation['state']>;
-  readonly done: { measured: number; norms: number; steps: number };
+  readonly learned: Learned;
+}
+
+interface Learned {
+  /** m. */
+  marginal: number[];
+  /** What φ has gained on the last measurements, each before it learned from it. */
+  gains: number[];
+  /** Measurements made. */
+  measured: number;
+  /** Of the steps of this episode. */
+  norms: number;
+  steps: number;
 }
 
 /** Measured samples in one step of Adam. */
 const MINIBATCH = 256;
+/** Gains of φ before it is trusted. */
+const FEWEST = 4;
+/** Smallest mean of r̂ that φ takes for a full credit. */
+const LEAST_UNIT = 0.1;

@@ -5,7 +5,9 @@ import type { Snapshot } from '../../run/index.js';
 export interface Credit {
   /** s_T: mean |r| of each task, the slope that counts as large. */
   readonly sizes: readonly number[];
-  /** ρ: the largest mean of a task's squashed slopes, the unit of credit. */
+  /** Mean of each task's squashed slopes. */
+  readonly means: readonly number[];
+  /** ρ: the largest of them, the unit of credit. */
   readonly unit: number;
   /** How sure it is that ρ is not noise, from 0 to 1. */
   readonly significance: number;
@@ -53,8 +55,30 @@ export class Measurements {
     const squashed = this.perTask((r, task) => squash(r, sizes[task]));
     const best = squashed.reduce((a, b) => (Math.abs(b.mean) > Math.abs(a.mean) ? b : a));
     const unit = Math.abs(best.mean);
-    if (this.kept.length < FEWEST || !(unit > 0)) return { sizes, unit, significance: 0 };
-    return { sizes, unit, significance: Math.max(0, 1 - ((Z * best.error) / unit) ** 2) };
+    const means = squashed.map(({ mean }) => mean);
+    return { sizes, means, unit, significance: this.kept.length < FEWEST ? 0 : significance({ ...best, mean: unit }) };
+  }
+
+  /**
+   * How much more r̂ distributions [n, K] that differ from sample to sample earn than their mean does for all, by slopes
+   * that nothing was learned from yet, per unit of their difference; undefined where there is none.
+   */
+  gainOf(distributions: Float32Array, slopes: Float32Array): number | undefined {
+    if (this.kept.length === 0) return undefined;
+    const K = this.tasks;
+    const n = slopes.length / K;
+    const { sizes } = this.credit();
+    let [gain, squares] = [0, 0];
+    for (let task = 0; task < K; task++) {
+      let mean = 0;
+      for (let at = task; at < slopes.length; at += K) mean += distributions[at] / n;
+      for (let at = task; at < slopes.length; at += K) {
+        const value = squash(slopes[at], sizes[task]);
+        if (!Number.isNaN(value)) gain += (distributions[at] - mean) * value;
+        squares += (distributions[at] - mean) ** 2;
+      }
+    }
+    return squares === 0 ? undefined : gain / Math.sqrt(n * squares);
   }
 
   /** So many measured samples with their credits [n, K], drawn with repetition. */
@@ -95,7 +119,7 @@ export class Measurements {
   }
 
   /** Mean over all known slopes of each task, and the standard error of the mean from its scatter over measurements. */
-  private perTask(value: (r: number, task: number) => number): { mean: number; error: number }[] {
+  private perTask(value: (r: number, task: number) => number): Mean[] {
     const K = this.tasks;
     return Array.from({ length: K }, (_, task) => {
       const means: number[] = [];
@@ -108,13 +132,28 @@ export class Measurements {
         }
         if (count > 0) means.push(sum / count);
       }
-      const n = means.length;
-      if (n === 0) return { mean: 0, error: 0 };
-      const mean = means.reduce((a, b) => a + b, 0) / n;
-      const scatter = means.reduce((sum, m) => sum + (m - mean) ** 2, 0);
-      return { mean, error: n < 2 ? Number.POSITIVE_INFINITY : Math.sqrt(scatter / (n - 1) / n) };
+      return meanOf(means);
     });
   }
+}
+
+/** A mean and its standard error. */
+export interface Mean {
+  readonly mean: number;
+  readonly error: number;
+}
+
+export function meanOf(values: readonly number[]): Mean {
+  const n = values.length;
+  if (n === 0) return { mean: 0, error: Number.POSITIVE_INFINITY };
+  const mean = values.reduce((a, b) => a + b, 0) / n;
+  const scatter = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  return { mean, error: n < 2 ? Number.POSITIVE_INFINITY : Math.sqrt(scatter / (n - 1) / n) };
+}
+
+/** 1 − (Z·error ∕ mean)², from 0 for a mean within Z standard errors of 0 to 1; 0 for a negative one. */
+export function significance({ mean, error }: Mean): number {
+  return mean > 0 ? Math.max(0, 1 - ((Z * error) / mean) ** 2) : 0;
 }
 
 /** r ∕ √(r² + s²), between −1 and 1. */

@@ -81,7 +81,6 @@ export class Policy {
       optimizer: options.optimizer,
       clip: options.clip,
       threads: options.threads,
-      accumulate: true,
     });
     const inference = await Inference.create({
       model: (p, { features, mean, inverseStd }) => {

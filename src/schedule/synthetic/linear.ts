@@ -101,6 +101,7 @@ export class LinearProblem implements Problem<LinearBatch> {
     };
     this.influence = {
       size: this.dimension,
+      samples: batch,
       pieces: VALIDATION_SAMPLES / PIECE,
       gradient: async (piece, out) => {
         const data = this.part(this.rewardData, piece * PIECE, (piece + 1) * PIECE);

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeFolder, readText, writeFileAtomic } from '../../files.js';
-import { acquireLock, isElsewhere, type Lock, type LockHolder, lockHolder } from '../../run/index.js';
+import { acquireLock, isElsewhere, type Lock, type LockHolder, LostLockError, lockHolder } from '../../run/index.js';
 import type { Outcome } from '../job.js';
 import type { SharedFolder } from './shared-folder.js';
 
@@ -59,8 +59,10 @@ export async function beginAttempt(
   });
   if (lock === undefined) return undefined;
   const before = attemptsAt(shared, id);
+  // A worker that was frozen meanwhile has not the last word on what others have done since.
+  const beforeRename = () => lock.requireHeld();
   const record = (attempt: Attempt) =>
-    writeFileAtomic(historyOf(shared, id), `${JSON.stringify([...before, attempt], null, 2)}\n`);
+    writeFileAtomic(historyOf(shared, id), `${JSON.stringify([...before, attempt], null, 2)}\n`, { beforeRename });
   const attempt = { host: hostname(), pid: process.pid, token, leaseSeconds, began: new Date().toISOString() };
   try {
     record(attempt);
@@ -72,6 +74,8 @@ export async function beginAttempt(
     end(outcome) {
       try {
         if (outcome !== undefined) record({ ...attempt, ended: new Date().toISOString(), outcome });
+      } catch (error) {
+        if (!(error instanceof LostLockError)) throw error;
       } finally {
         lock.release();
       }

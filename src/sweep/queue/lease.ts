@@ -1,8 +1,10 @@
+import { uptime } from 'node:os';
+
 /**
  * The right to work on a job, for as long as Redis is told often enough that we are alive. Another worker may begin with
  * the job `milliseconds` after the last renewal; before that, `lost` fires, so that what is running can save itself, and
- * then `expired`, when it must be gone. Time is that of this machine's monotonic clock, counted from when a renewal was
- * sent: neither a jump of the wall clock nor a slow answer lengthens it.
+ * then `expired`, when it must be gone. Time is counted from when a renewal was sent, by clocks that do not follow the
+ * wall clock but go on while the machine is asleep: neither a jump, nor a slow answer, nor a closed lid lengthens it.
  */
 export class Lease {
   /** Fires when the job is lost, or soon will be because Redis has not answered for too long. */
@@ -14,7 +16,7 @@ export class Lease {
   private readonly milliseconds: number;
   private readonly timer: NodeJS.Timeout;
   private readonly controllers = { lost: new AbortController(), expired: new AbortController() };
-  private renewedAt = performance.now();
+  private renewedAt = now();
   private asking = false;
 
   /** `renew` asks Redis for another `milliseconds` and tells whether the job is still ours. */
@@ -32,7 +34,7 @@ export class Lease {
   }
 
   private beat(): void {
-    const age = (performance.now() - this.renewedAt) / this.milliseconds;
+    const age = elapsedSince(this.renewedAt) / this.milliseconds;
     if (age > LOST) this.controllers.lost.abort();
     if (age > EXPIRED) this.controllers.expired.abort();
     // While Redis is away, one question without an answer is enough.
@@ -40,7 +42,7 @@ export class Lease {
   }
 
   private async ask(): Promise<void> {
-    const sent = performance.now();
+    const sent = now();
     this.asking = true;
     try {
       if (await this.renew()) this.renewedAt = sent;
@@ -51,6 +53,23 @@ export class Lease {
       this.asking = false;
     }
   }
+}
+
+/** A moment by two clocks, in milliseconds. */
+interface Moment {
+  /** Fine, but on Linux it stands still while the machine is asleep. */
+  readonly process: number;
+  /** Coarse, and goes on (CLOCK_BOOTTIME). */
+  readonly machine: number;
+}
+
+function now(): Moment {
+  return { process: performance.now(), machine: 1000 * uptime() };
+}
+
+function elapsedSince(moment: Moment): number {
+  const { process, machine } = now();
+  return Math.max(process - moment.process, machine - moment.machine);
 }
 
 /** Parts of the lease: between two renewals; until one without an answer counts as failed; until all must be over. */

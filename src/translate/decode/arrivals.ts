@@ -21,21 +21,36 @@ export async function* arrivals(chunks: AsyncIterable<Uint8Array>, name: string)
     }
   };
   for await (const chunk of chunks) {
-    for (const piece of decode(chunk).split(/(\s)/u)) {
-      if (!/^\s$/u.test(piece)) {
-        word += piece;
-        begun ||= piece !== '';
-        continue;
+    // Line by line: bytes that are no text neither take the lines before them along nor are taken for one of those.
+    for (const bytes of withNewlines(chunk)) {
+      for (const piece of decode(bytes).split(/(\s)/u)) {
+        if (!/^\s$/u.test(piece)) {
+          word += piece;
+          begun ||= piece !== '';
+          continue;
+        }
+        if (word !== '') yield { word };
+        word = '';
+        begun = piece !== '\n';
+        if (begun) continue;
+        line++;
+        yield { lineEnd: true };
       }
-      if (word !== '') yield { word };
-      word = '';
-      begun = piece !== '\n';
-      if (begun) continue;
-      line++;
-      yield { lineEnd: true };
     }
   }
   word += decode();
   if (word !== '') yield { word };
   if (begun) yield { lineEnd: true };
+}
+
+const NEWLINE = 0x0a;
+
+/** Cuts bytes after each "\n", which in UTF-8 is never part of another character. */
+function* withNewlines(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let start = 0; start < bytes.length; ) {
+    const newline = bytes.indexOf(NEWLINE, start);
+    const end = newline < 0 ? bytes.length : newline + 1;
+    yield bytes.subarray(start, end);
+    start = end;
+  }
 }

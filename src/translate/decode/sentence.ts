@@ -8,6 +8,8 @@ export interface Decoded {
   readonly tokens: Int32Array;
   /** Source tokens that were read before each of them, the end of the source not counted. */
   readonly delays: Int32Array;
+  /** Source tokens that were read when the translation ended, counted in the same way. */
+  readonly end: number;
   /** The translation ended before the end of the source was read. */
   readonly endedEarly: boolean;
 }
@@ -74,7 +76,8 @@ export class Sentence {
 
   get decoded(): Decoded {
     const tokens = Int32Array.from(this.search.tokens);
-    const delays = Int32Array.from(tokens, (_, i) => this.delays[i] ?? this.read - 1);
-    return { tokens, delays, endedEarly: this.search.endedEarly };
+    const end = this.ended ? this.read - 1 : this.read;
+    const delays = Int32Array.from(tokens, (_, i) => this.delays[i] ?? end);
+    return { tokens, delays, end, endedEarly: this.search.endedEarly };
   }
 }

@@ -11,22 +11,33 @@ export interface TextSide {
   readonly vocabulary: Vocabulary;
 }
 
+export interface TextStreamOptions extends StreamOptions {
+  /** Called with each piece of text as soon as it is settled; `push` and `end` return the same pieces, joined. */
+  readonly onText?: (text: string) => void;
+}
+
 /** Translates one sentence while its words arrive. The pieces of text that it returns, one after the other, are the translation. */
 export class TextStream {
   private readonly stream: TokenStream;
   private readonly encoder: WordEncoder;
   private readonly decoder: TokenDecoder;
+  /** Text that is settled and not yet returned. */
+  private settled = '';
 
   constructor(
     models: readonly TokenModel[],
     private readonly source: TextSide,
-    private readonly target: TextSide,
+    { pipeline, vocabulary }: TextSide,
     policy: Policy,
-    options: StreamOptions = {},
+    private readonly options: TextStreamOptions = {},
   ) {
-    this.stream = new TokenStream(models, policy, options);
+    const onEvent: StreamOptions['onEvent'] = (event) => {
+      options.onEvent?.(event);
+      if (event.action === 'WRITE') this.settle(this.decoder.push(vocabulary.tokens[event.token]));
+    };
+    this.stream = new TokenStream(models, policy, { ...options, onEvent });
     this.encoder = source.pipeline.wordEncoder();
-    this.decoder = target.pipeline.textDecoder();
+    this.decoder = pipeline.textDecoder();
   }
 
   get policy(): Policy {
@@ -50,26 +61,36 @@ export class TextStream {
 
   /** Takes a word and returns the text that is settled by it, which may be empty. */
   async push(word: string): Promise<string> {
-    return this.text(await this.stream.push(this.ids(this.encoder.push(word))));
+    await this.stream.push(this.ids(this.encoder.push(word)));
+    return this.taken();
   }
 
   /** The sentence is complete: returns the rest of the translation. */
   async end(): Promise<string> {
-    const held = await this.stream.push(this.ids(this.encoder.end()));
-    const rest = this.text([...held, ...(await this.stream.end())]);
-    return rest + this.decoder.end();
+    await this.stream.push(this.ids(this.encoder.end()));
+    await this.stream.end();
+    this.settle(this.decoder.end());
+    return this.taken();
   }
 
   private ids(tokens: readonly string[]): number[] {
     return tokens.map((token) => this.source.vocabulary.id(token));
   }
 
-  private text(ids: readonly number[]): string {
-    return ids.map((id) => this.decoder.push(this.target.vocabulary.tokens[id])).join('');
+  private settle(text: string): void {
+    if (text === '') return;
+    this.settled += text;
+    this.options.onText?.(text);
+  }
+
+  private taken(): string {
+    const text = this.settled;
+    this.settled = '';
+    return text;
   }
 }
 
-/** What a reader of the stream has seen after each token. */
+/** What a reader of the stream has seen after each token, and after the end. */
 export function writtenText({ pipeline, vocabulary }: TextSide, ids: ArrayLike<number>): string[] {
   const decoder = pipeline.textDecoder();
   let seen = '';
@@ -77,9 +98,7 @@ export function writtenText({ pipeline, vocabulary }: TextSide, ids: ArrayLike<n
     seen += decoder.push(vocabulary.tokens[id]);
     return seen;
   });
-  const rest = decoder.end();
-  if (texts.length > 0) texts[texts.length - 1] += rest;
-  return texts;
+  return [...texts, seen + decoder.end()];
 }
 
 /** Source tokens that are settled after each word of a line; the last number is all of them. */

@@ -2,18 +2,26 @@ import { InputError } from '../../errors.js';
 import { createPolicy, ownPolicy, parsePolicies, type Training } from '../policies/index.js';
 import type { Language, Languages } from '../text/languages.js';
 import { textPipeline } from '../text/pipeline.js';
-import { type BatchOptions, translateBatch } from './batch.js';
+import { special } from '../text/vocabulary.js';
+import { type BatchOptions, tooLong, translateBatch } from './batch.js';
 import { IncrementalModel } from './incremental-model.js';
 import { interpretBatch } from './interpret-batch.js';
 import { type OpenedModel, type OpenOptions, openModel } from './open-model.js';
 import type { Policy } from './policy.js';
 import type { Decoded } from './sentence.js';
 import { StepModel } from './step-model.js';
-import type { StreamOptions } from './stream.js';
-import { lineIds, type TextSide, TextStream } from './text-stream.js';
+import { lineIds, type TextSide, TextStream, type TextStreamOptions } from './text-stream.js';
 import type { TokenModel } from './token-model.js';
 
 export type TranslatorOptions = OpenOptions;
+
+export interface LineOptions extends BatchOptions {
+  /**
+   * Told of a line, from 0, that is too long for the models, and why; its translation is empty. Default: such a line is
+   * refused, and with it all others.
+   */
+  readonly onTooLong?: (line: number, reason: InputError) => void;
+}
 
 /** The models of one or more runs together with their languages: text in, text out, under any policy. */
 export class Translator {
@@ -62,13 +70,14 @@ export class Translator {
 
   /** As `policies`, for a text that stands for one. */
   policy(text?: string): Policy {
-    const [policy, ...others] = this.policies(text);
-    if (others.length === 0) return policy;
+    if (text === undefined) return ownPolicy(this.training);
+    const [spec, ...others] = parsePolicies(text);
+    if (others.length === 0) return createPolicy(spec, this.training);
     throw new InputError(`expected one policy, found ${others.length + 1} in ${text}`, { key: 'policy' });
   }
 
   /** One sentence, word by word. */
-  stream(policy: Policy, options?: StreamOptions): TextStream {
+  stream(policy: Policy, options?: TextStreamOptions): TextStream {
     return new TextStream(this.models, this.source, this.target, policy, options);
   }
 
@@ -81,8 +90,18 @@ export class Translator {
   }
 
   /** Whole lines, as if each were read token by token. */
-  async lines(lines: readonly string[], policy: Policy, options?: BatchOptions): Promise<string[]> {
-    const sources = lines.map((line) => lineIds(this.source, line));
+  async lines(
+    lines: readonly string[],
+    policy: Policy,
+    { onTooLong, ...options }: LineOptions = {},
+  ): Promise<string[]> {
+    const most = Math.min(...this.models.map(({ maxPositions }) => maxPositions));
+    const sources = lines.map((line, i) => {
+      const ids = lineIds(this.source, line);
+      if (ids.length <= most || onTooLong === undefined) return ids;
+      onTooLong(i, tooLong(ids.length, most));
+      return Int32Array.of(special.eos);
+    });
     return (await this.translate(sources, policy, options)).map((decoded) => this.text(decoded));
   }
 

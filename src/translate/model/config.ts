@@ -90,7 +90,8 @@ export const modelSchema = section({
     .enum(['unidirectional', 'bidirectional'])
     .default('unidirectional')
     .describe('Whether a source token is encoded once, or again whenever another one is read (Ma et al. 2019).'),
-  maxPositions: z.int().min(2).default(1024).describe('Longest sentence in tokens, its end counted.'),
+  // A table of width × maxPositions numbers is made for it, and attention takes the square of it.
+  maxPositions: z.int().min(2).max(16384).default(1024).describe('Longest sentence in tokens, its end counted.'),
 }).describe('The Transformer.');
 
 export type ModelKeys = z.output<typeof modelSchema>;

@@ -25,8 +25,11 @@ export function parsePolicies(text: string): PolicySpec[] {
     const known = [...SETTINGS.keys()].join(', ');
     throw new InputError(`expected one of ${known} with its settings, found ${JSON.stringify(text)}`, KEY);
   }
+  const given = lists(name, keys, settings);
+  const count = [...given.values()].reduce((product, { length }) => product * length, 1);
+  if (count > MOST) throw new InputError(`it stands for ${count} policies, expected ${MOST} at most`, KEY);
   let specs: Record<string, unknown>[] = [{ name }];
-  for (const [key, values] of lists(name, keys, settings)) {
+  for (const [key, values] of given) {
     specs = specs.flatMap((spec) => values.map((value) => ({ ...spec, [key]: value })));
   }
   return specs as PolicySpec[];
@@ -68,7 +71,11 @@ export function fileNameOf({ name }: Policy): string {
 
 type Read = (text: string) => number | 'full' | undefined;
 
-const whole: Read = (text) => (/^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined);
+/** Longest wait, as in the configuration, and most policies that a text can stand for: who sends it may be anybody. */
+const LONGEST = 1000;
+const MOST = 1000;
+
+const whole: Read = (text) => (/^[1-9]\d{0,3}$/.test(text) && Number(text) <= LONGEST ? Number(text) : undefined);
 const wait: Read = (text) => (text === 'full' ? 'full' : whole(text));
 const share: Read = (text) => (/^(0|1|[01]?\.\d+)$/.test(text) && Number(text) <= 1 ? Number(text) : undefined);
 
@@ -100,7 +107,7 @@ function lists(policy: string, keys: Readonly<Record<string, Read>>, text = ''):
     }
     const number = read(value);
     if (number === undefined) {
-      const expected = read === share ? 'a number from 0 to 1' : 'a whole number from 1 on';
+      const expected = read === share ? 'a number from 0 to 1' : `a whole number from 1 to ${LONGEST}`;
       throw new InputError(`expected ${expected} for ${key} of ${policy}, found ${JSON.stringify(value)}`, KEY);
     }
     found.set(key, [...(found.get(key) ?? []), number]);

@@ -33,6 +33,8 @@ export interface PipelineData {
 
 export interface TextPipeline {
   readonly config: PipelineConfig;
+  /** In `decode`, a token may be glued to the word before it, as a comma is: a word is complete when the next begins. */
+  readonly attaches: boolean;
   /** Tokens before byte pair encoding. */
   words(line: string): string[];
   /** Byte pair encoding of such tokens. */
@@ -85,6 +87,7 @@ export async function textPipeline(config: PipelineConfig, data: PipelineData = 
   const words = (line: string): string[] => tokenizer.tokenize(clean(line), { first: true, next: null });
   return {
     config,
+    attaches: tokenizer.attaches,
     words,
     segment,
     encode: (line) => segment(words(line)),

@@ -25,6 +25,8 @@ export interface WordTokenizer {
   join(tokens: readonly string[]): string;
   /** The tokens of this word depend on the word after it. */
   readonly looksAhead: (word: string) => boolean;
+  /** In `join`, a token may be glued to the word before it, as a comma is. */
+  readonly attaches: boolean;
 }
 
 /** `tokenizerJson` is the content of `tokenizer.json`, for `huggingface` alone. */
@@ -41,10 +43,11 @@ export async function wordTokenizer(
         tokenize: (text, surroundings) => splitSpaces(tokenize(text, surroundings)),
         join: (tokens) => detokenize(tokens.join(' ')),
         looksAhead: (word) => /[.']$/.test(word),
+        attaches: true,
       };
     }
     case 'none':
-      return { tokenize: splitSpaces, join: (tokens) => tokens.join(' '), looksAhead: never };
+      return { tokenize: splitSpaces, join: (tokens) => tokens.join(' '), looksAhead: never, attaches: false };
     case 'char':
       return {
         tokenize: (text, { first }) => {
@@ -53,9 +56,10 @@ export async function wordTokenizer(
         },
         join: (tokens) => tokens.join('').replaceAll(blankMark, ' '),
         looksAhead: never,
+        attaches: true,
       };
     case 'jieba':
-      return { tokenize: await jiebaSegmenter(), join: joinChinese, looksAhead: never };
+      return { tokenize: await jiebaSegmenter(), join: joinChinese, looksAhead: never, attaches: true };
     case 'huggingface': {
       if (tokenizerJson === undefined) throw new InputError('the tokenizer huggingface needs a tokenizer.json');
       const tokenizer = huggingFaceTokenizer(tokenizerJson);
@@ -63,6 +67,7 @@ export async function wordTokenizer(
         tokenize: (text, { first }) => tokenizer.tokenize(first ? text : ` ${text}`),
         join: tokenizer.join,
         looksAhead: never,
+        attaches: true,
       };
     }
   }

@@ -1,0 +1,125 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { Random } from '../src/random.js';
+import { toyText } from '../src/translate/toy.js';
+import { stockFiles, writeFiles } from './forecast/panels.js';
+import { temporaryFolder } from './run/temporary.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const main = join(root, 'dist/cli/main.js');
+
+/** The commands of the README in their order, without the remarks behind them. */
+const commands = [...readme.matchAll(/```sh\n([\s\S]*?)```/g)]
+  .flatMap(([, block]) => block.split('\n'))
+  .map((line) => line.replace(/\s+#.*$/, '').trim())
+  .filter((line) => line.startsWith('tcts '));
+
+const few = (...more: string[]): string[] =>
+  ['training.episodes=1', 'training.steps=2', ...more].flatMap((one) => ['--set', one]);
+
+/** What makes a long training short, and lets a port be any that is free; nothing else is changed of any command. */
+const ADDED: Readonly<Record<string, readonly string[]>> = {
+  'tcts train configs/market.yaml': few(),
+  'tcts train configs/csi300.yaml': few(),
+  'tcts train configs/toy.yaml': few('problem.data.pairs=200'),
+  'tcts train configs/multi30k.yaml': few(
+    'problem.batch.tokens=200',
+    'problem.model.encoderLayers=1',
+    'problem.model.decoderLayers=1',
+  ),
+  'tcts reproduce': few('problem.data.stocks=20', 'problem.features.window=3'),
+  'tcts sweep': few('problem.data.stocks=20', 'problem.features.window=3'),
+  'tcts serve': ['--port', '0'],
+};
+
+const argumentsOf = (command: string): string[] => {
+  const [, added = []] = Object.entries(ADDED).find(([begin]) => command.startsWith(begin)) ?? [];
+  return [...command.split(/\s+/).slice(1), ...added];
+};
+
+/** A clone after `npm run build`, as far as the commands need it, with small stand-ins for the data that they name. */
+function workingFolder(): string {
+  const folder = temporaryFolder();
+  symlinkSync(join(root, 'configs'), join(folder, 'configs'));
+  writeFileSync(join(folder, 'hyp.txt'), 'the cat sat on the mat\n');
+  writeFileSync(join(folder, 'ref.txt'), 'the cat sat on a mat\n');
+
+  const days: string[] = [];
+  for (let day = Date.parse('2007-06-01'); day <= Date.parse('2021-12-31'); day += 864e5) {
+    if (new Date(day).getUTCDay() % 6 !== 0) days.push(new Date(day).toISOString().slice(0, 10));
+  }
+  const random = new Random(1);
+  const walk = (): number[] => {
+    let price = 10;
+    return days.map(() => (price *= Math.exp(0.02 * (random.uniform() - 0.5))));
+  };
+  const stocks = ['sh600000', 'sh600001', 'sh600002', 'sh600003', 'sh600004', 'sh600005'];
+  const listed = (codes: readonly string[]): string =>
+    codes.map((code) => `${code.toUpperCase()}\t${days[0]}\t${days.at(-1)}\n`).join('');
+  writeFiles(join(folder, 'cn_data'), {
+    'calendars/day.txt': `${days.join('\n')}\n`,
+    'instruments/all.txt': listed([...stocks, 'sh000300']),
+    'instruments/csi300.txt': listed(stocks),
+    ...Object.assign({}, ...[...stocks, 'sh000300'].map((code) => stockFiles(code, 0, walk()))),
+  });
+
+  mkdirSync(join(folder, 'DIR'));
+  const text = toyText(1, { train: 400 });
+  for (const [name, part] of [
+    ['train', 'train'],
+    ['val', 'valid'],
+    ['test', 'test'],
+  ] as const) {
+    for (const [language, side] of [
+      ['en', 'source'],
+      ['de', 'target'],
+    ] as const) {
+      writeFileSync(join(folder, 'DIR', `${name}.${language}`), text[part].map((pair) => `${pair[side]}\n`).join(''));
+    }
+  }
+  return folder;
+}
+
+/** Runs a command as a process; a server until it says where it listens, and then as Ctrl-C ends it. */
+async function run(cwd: string, args: readonly string[]): Promise<{ code: number | null; stderr: string }> {
+  const child = spawn(process.execPath, [main, ...args], { cwd });
+  let stderr = '';
+  let stopped = false;
+  child.stdin.end('ba be bi\n');
+  child.stdout.resume();
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+    if (args[0] === 'serve' && !stopped && stderr.includes('http://')) {
+      stopped = true;
+      // It says so a moment before it listens for Ctrl-C.
+      setTimeout(() => child.kill('SIGINT'), 500);
+    }
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, stderr };
+}
+
+describe('the commands of the README', () => {
+  it('are there', () => {
+    expect(commands.length).toBeGreaterThan(15);
+    for (const begin of Object.keys(ADDED)) {
+      expect(
+        commands.some((command) => command.startsWith(begin)),
+        begin,
+      ).toBe(true);
+    }
+  });
+
+  it('run one after the other in one folder', { timeout: 600_000 }, async () => {
+    const folder = workingFolder();
+    for (const command of commands) {
+      const { code, stderr } = await run(folder, argumentsOf(command));
+      expect({ command, code, stderr: code === 0 ? '' : stderr }).toEqual({ command, code: 0, stderr: '' });
+    }
+  });
+});
