@@ -67,7 +67,7 @@ export async function weatherProblem(data: Weather, random: Random): Promise<sch
       { name: 'progress', width: 1 },
       { name: 'weather', width: D },
       { name: 'labels', width: K },
-      { name: 'forecasts', width: K },
+      { name: 'forecasts', width: K, costly: true },
     ],
     nextBatch() {
       const ends = Int32Array.from({ length: 128 }, () => splits.train[sampling.int(splits.train.length)]);

@@ -6,6 +6,7 @@ import { registerEvaluate } from './evaluate.js';
 import { registerExport } from './export.js';
 import { registerForecast } from './forecast.js';
 import { registerPrepare } from './prepare.js';
+import { registerProbe } from './probe.js';
 import { registerReport } from './report.js';
 import { registerReproduce } from './reproduce.js';
 import { registerScore } from './score.js';
@@ -24,6 +25,7 @@ export function program(): Command {
     .configureHelp({ sortSubcommands: false });
   registerDemo(tcts);
   registerPrepare(tcts);
+  registerProbe(tcts);
   registerTrain(tcts);
   registerTranslate(tcts);
   registerEvaluate(tcts);

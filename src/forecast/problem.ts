@@ -76,8 +76,8 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     this.main = data.main;
     this.features = [
       { name: 'sample', width: columnCount(data.features) },
-      { name: 'loss', width: 1 },
-      { name: 'forecasts', width: network.sharing === 'shared' ? 1 : K },
+      { name: 'loss', width: 1, costly: true },
+      { name: 'forecasts', width: network.sharing === 'shared' ? 1 : K, costly: true },
       { name: 'labels', width: K },
       ...(data.stale === undefined ? [] : [{ name: 'instrument', width: 1 }]),
     ];
@@ -338,7 +338,7 @@ function scatteredPieces(samples: number): Int32Array[] {
 }
 
 /** Samples that a gradient of the reward data is taken from. */
-const REWARD_PIECE = 400;
+const REWARD_PIECE = 256;
 
 /** Puts the columns of several tables side by side, a row a sample. */
 function writeRows(tables: readonly Float32Array[], rows: number, out: Float32Array): void {

@@ -8,6 +8,18 @@ export function studentTwoSided(t: number, degrees: number): number {
   return incompleteBeta(degrees / (degrees + t * t), degrees / 2, 0.5);
 }
 
+/** The t ≥ 0 that |T| exceeds with probability p, for 0 < p ≤ 1: half the width of an interval in standard errors. */
+export function studentCritical(p: number, degrees: number): number {
+  let [low, high] = [0, 1];
+  while (studentTwoSided(high, degrees) > p) high *= 2;
+  // Bisection down to neighbouring numbers.
+  for (let middle = (low + high) / 2; middle > low && middle < high; middle = (low + high) / 2) {
+    if (studentTwoSided(middle, degrees) > p) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
 /** P(X ≤ k) of a binomial with n trials of probability p: I_{1−p}(n − k, k + 1)   (Abramowitz & Stegun 26.5.24). */
 export function binomialCdf(k: number, n: number, p: number): number {
   if (k < 0) return 0;

@@ -13,7 +13,7 @@ export {
 export { type BlockBootstrap, type BlockBootstrapOptions, blockBootstrap } from './block-bootstrap.js';
 export { type ChrfOptions, chrfMetric, corpusChrf, sentenceChrf } from './chrf.js';
 export { averageRanks, kendall, pearson, spearman } from './correlation.js';
-export { binomialCdf, incompleteBeta, studentTwoSided } from './distributions.js';
+export { binomialCdf, incompleteBeta, studentCritical, studentTwoSided } from './distributions.js';
 export {
   type DailyScore,
   dailyScores,

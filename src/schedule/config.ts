@@ -135,7 +135,11 @@ export const strategySchema = z
     z.strictObject({
       name: z.literal('influence').describe('By what a step on each sample and task does to the validation loss.'),
       hidden: hidden.default([32]).describe('Widths of the hidden layers.'),
-      without,
+      without: z
+        .array(z.string())
+        .nullable()
+        .default(null)
+        .describe('Feature groups that the scheduler does not see; null: those that cost a pass of the model.'),
       every: z.int().min(1).default(10).describe('M: updates between two measurements.'),
       samples: z
         .int()

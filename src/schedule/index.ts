@@ -4,6 +4,28 @@ export * from './algorithm1.js';
 export { oracleRows } from './answer.js';
 export * from './config.js';
 export * from './course.js';
+export {
+  type Arm,
+  type Branch,
+  branchKey,
+  type PlanOptions,
+  type ProbePlan,
+  type ProbeStep,
+  planProbe,
+  probeArms,
+  probeSeed,
+} from './probe.js';
+export { type Expectation, expectation, type Recommendation, recommend } from './probe-recommendation.js';
+export {
+  type Effect,
+  gainsBySeed,
+  type Interval,
+  isCertain,
+  isVisible,
+  probeEffects,
+  ratioOfMeans,
+  smallestVisible,
+} from './probe-statistics.js';
 export * from './problem.js';
 export * from './reward.js';
 export * from './snapshots.js';

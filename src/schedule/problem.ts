@@ -14,6 +14,8 @@ export interface FeatureGroup {
   readonly name: string;
   /** Number of columns. */
   readonly width: number;
+  /** Whether it takes a pass of the model to compute them. Default false. */
+  readonly costly?: boolean;
 }
 
 /** Where the training stands, as far as features and strategies may depend on it. */

@@ -42,9 +42,10 @@ export class LossEvaluation {
     return new LossEvaluation(await compile(loss, false), () => compile({ ...loss, smoothing: 0 }, true));
   }
 
-  /** Of every sentence, with the same wait. */
-  async sentences(batch: Omit<Batch, 'epoch'>, wait: number): Promise<SentenceLosses> {
-    const { plain, smoothed } = await this.inference.run(sameWait(batch, wait), { outputs: ['plain', 'smoothed'] });
+  /** Of every sentence, with one wait for all or a wait for each. */
+  async sentences(batch: Omit<Batch, 'epoch'>, wait: number | Int32Array): Promise<SentenceLosses> {
+    const feeds = typeof wait === 'number' ? sameWait(batch, wait) : lossFeeds(batch, wait, noWeights(batch));
+    const { plain, smoothed } = await this.inference.run(feeds, { outputs: ['plain', 'smoothed'] });
     return { plain: plain.data as Float32Array, smoothed: smoothed.data as Float32Array };
   }
 
@@ -79,8 +80,11 @@ export class LossEvaluation {
 }
 
 function sameWait(batch: Omit<Batch, 'epoch'>, wait: number): Feeds {
-  return lossFeeds(batch, new Int32Array(batch.size).fill(wait), new Float32Array(batch.size));
+  return lossFeeds(batch, new Int32Array(batch.size).fill(wait), noWeights(batch));
 }
+
+/** Of the training loss, which is not asked for. */
+const noWeights = ({ size }: Omit<Batch, 'epoch'>): Float32Array => new Float32Array(size);
 
 /** All pairs of a split, by length. A sentence longer than the bound has a batch of its own. */
 export function inOrder(pairs: PairedSequences, maxTokens: number): Generator<Batch> {

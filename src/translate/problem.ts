@@ -53,6 +53,10 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     private readonly parts: Parts,
   ) {
     const { training, evaluation, data } = parts;
+    this.features = FEATURES.map((group) => ({
+      ...group,
+      costly: group.name === 'training' && config.mainLoss !== 'cached',
+    }));
     this.learningRate = learningRateOf(config.learning);
     const scrambled = 'origin' in data.train ? data.train : undefined;
     this.features = scrambled === undefined ? FEATURES : [...FEATURES, ORIGIN];
@@ -264,24 +268,21 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   private influenceOn(reward: PairedSequences): InfluenceAccess<TranslationBatch> {
     const { training, evaluation } = this.parts;
     const K = this.tasks.length;
-    const pieces = scatteredPieces(reward, this.config.batch.tokens);
+    // Half a batch: the gradient is an average over several measurements.
+    const pieces = scatteredPieces(reward, this.config.batch.tokens / 2);
     return trainingInfluence<TranslationBatch>({
       training,
-      samples: 24,
+      samples: 16,
       pieces: pieces.length,
       gradient: (piece, out) =>
         this.gradient(translationBatch([{ ...collate(reward, pieces[piece]), epoch: 0 }], 'valid'), this.main, out),
       sample: ({ size }, samples) => spacedPlaces(size, samples),
       losses: async (batch, places) => {
-        const pairs = pairsOf(batch, places);
-        const losses = new Float32Array(places.length * K);
-        for (const [task, { number }] of this.tasks.entries()) {
-          const { plain } = await evaluation.sentences(pairs, number);
-          plain.forEach((sum, i) => {
-            losses[i * K + task] = sum / pairs.targetLengths[i];
-          });
-        }
-        return losses;
+        const repeated = Int32Array.from({ length: places.length * K }, (_, at) => places[Math.floor(at / K)]);
+        const pairs = pairsOf(batch, repeated);
+        const waits = Int32Array.from(repeated, (_, at) => this.tasks[at % K].number);
+        const { plain } = await evaluation.sentences(pairs, waits);
+        return plain.map((sum, at) => sum / pairs.targetLengths[at]);
       },
     });
   }

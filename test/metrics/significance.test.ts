@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { blockBootstrap } from '../../src/metrics/block-bootstrap.js';
-import { binomialCdf, incompleteBeta, logGamma, studentTwoSided } from '../../src/metrics/distributions.js';
+import {
+  binomialCdf,
+  incompleteBeta,
+  logGamma,
+  studentCritical,
+  studentTwoSided,
+} from '../../src/metrics/distributions.js';
 import { holm, pairedTTest, signTest, wilcoxonSignedRank } from '../../src/metrics/seed-tests.js';
 import { Random } from '../../src/random.js';
 
@@ -55,6 +61,10 @@ describe("Student's t", () => {
     expect(studentTwoSided(4.604, 4)).toBeCloseTo(0.01, 5);
     expect(studentTwoSided(2.262, 9)).toBeCloseTo(0.05, 4);
     expect(studentTwoSided(1.984, 100)).toBeCloseTo(0.05, 4);
+    expect(studentCritical(0.05, 4)).toBeCloseTo(2.776, 3);
+    expect(studentCritical(0.01, 4)).toBeCloseTo(4.604, 3);
+    expect(studentCritical(0.05, 100)).toBeCloseTo(1.984, 3);
+    expect(studentCritical(1, 9)).toBeCloseTo(0, 12);
   });
 });
 

@@ -3,6 +3,7 @@ import type { DailyLine } from '../../src/report/figures/daily-series.js';
 import type { LearningCurve } from '../../src/report/figures/learning-curves.js';
 import type { QuintileReturns } from '../../src/report/figures/quintiles.js';
 import type { TaskDistribution } from '../../src/report/figures/task-distribution.js';
+import type { Transfer } from '../../src/report/figures/transfer.js';
 
 /** BLEU of the paper's table for En→Vi; the latencies and intervals are made up. */
 export const curves: BleuLatencyCurve[] = [
@@ -68,3 +69,18 @@ export const distributions: TaskDistribution[] = [3, 9].map((main) => ({
     return { episode, shares: weights.map((weight) => weight / sum) };
   }),
 }));
+
+/** A main task wait-3 that its neighbours help and distant waits hurt. */
+export const transfer: Transfer[] = [
+  { kind: 'uniform' as const, mean: -0.02, half: 0.05 },
+  ...['wait-1', 'wait-2', 'wait-4', 'wait-5'].flatMap((task, i) => {
+    const mean = [-0.21, 0.16, 0.12, -0.06][i];
+    return [
+      { kind: 'added' as const, task, mean, half: 0.08 },
+      { kind: 'mixed' as const, task, mean: mean / 3, half: 0.05 },
+    ];
+  }),
+].map(({ mean, half, ...rest }) => {
+  const visible = Math.abs(mean) > half;
+  return { ...rest, mean, low: mean - half, high: mean + half, p: visible ? 0.01 : 0.4, visible };
+});

@@ -6,8 +6,9 @@ import type { Figure } from '../../src/report/figures/figure.js';
 import { learningCurvesFigure } from '../../src/report/figures/learning-curves.js';
 import { quintileFigure } from '../../src/report/figures/quintiles.js';
 import { shownEpisodes, taskDistributionFigure } from '../../src/report/figures/task-distribution.js';
+import { transferFigure } from '../../src/report/figures/transfer.js';
 import { hasFonts, pngOf } from '../../src/report/png.js';
-import { curves, distributions, learning, quintiles, rankIC, returns } from './figures-data.js';
+import { curves, distributions, learning, quintiles, rankIC, returns, transfer } from './figures-data.js';
 
 const about = (id: string, title: string) => ({ id, title, caption: '' });
 
@@ -18,6 +19,7 @@ const figures: Figure[] = [
   dailyFigure(returns, about('cumulative-return', 'Cumulative return'), { label: 'return', percent: true }),
   quintileFigure(quintiles, about('quintile-returns', 'Returns by predicted fifth')),
   taskDistributionFigure(distributions, about('task-distribution', 'Distribution of tasks')),
+  transferFigure(transfer, about('transfer', 'Transfer on the main task'), (value) => value.toFixed(2)),
 ];
 
 describe.each(figures.map((figure) => [figure.id, figure] as const))('the figure %s', (id, figure) => {

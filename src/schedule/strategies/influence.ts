@@ -1,6 +1,13 @@
 import { Random, type RandomState } from '../../random.js';
 import type { Snapshot } from '../../run/index.js';
-import { type InfluenceAccess, type Problem, remainingGroups, requireAbilities, type Status } from '../problem.js';
+import {
+  type FeatureGroup,
+  type InfluenceAccess,
+  type Problem,
+  remainingGroups,
+  requireAbilities,
+  type Status,
+} from '../problem.js';
 import { joinSnapshots, partOf } from '../snapshots.js';
 import type { EpisodeReport, SampledChoice, Strategy } from '../strategy.js';
 import { entropyOf, softmaxOf } from './distribution.js';
@@ -11,8 +18,8 @@ import { Standardisation } from './standardisation.js';
 export interface InfluenceOptions {
   /** Widths of the hidden layers of φ. */
   readonly hidden: readonly number[];
-  /** Feature groups that φ does not see. */
-  readonly without: readonly string[];
+  /** Feature groups that φ does not see; null: those that cost a pass of the model. */
+  readonly without: readonly string[] | null;
   /** M: updates between two measurements. */
   readonly every: number;
   /** Samples of the batch that are measured; null: as many as the problem suggests. */
@@ -35,7 +42,7 @@ export interface InfluenceOptions {
 
 export const INFLUENCE: InfluenceOptions = {
   hidden: [32],
-  without: [],
+  without: null,
   every: 10,
   samples: null,
   memory: 32,
@@ -84,7 +91,7 @@ export class Influence<Batch> implements Strategy<Batch> {
     private readonly network: Policy,
     random: Random,
   ) {
-    const groups = remainingGroups(problem.features, options.without);
+    const groups = groupsOf(problem, options);
     this.access = requireAbilities(problem, 'influence', 'influence').influence;
     this.groups = groups.map(({ name }) => name);
     this.width = groups.reduce((sum, group) => sum + group.width, 0);
@@ -108,7 +115,7 @@ export class Influence<Batch> implements Strategy<Batch> {
   ): Promise<Influence<Batch>> {
     const all = { ...INFLUENCE, ...options };
     requireAbilities(problem, 'influence', 'influence');
-    const width = remainingGroups(problem.features, all.without).reduce((sum, group) => sum + group.width, 0);
+    const width = groupsOf(problem, all).reduce((sum, group) => sum + group.width, 0);
     const network = await Policy.create(width, problem.tasks.length, random.fork('influence policy'), {
       hidden: all.hidden,
       activation: 'relu',
@@ -258,6 +265,10 @@ export class Influence<Batch> implements Strategy<Batch> {
       return (1 - explore) * chosen + explore / K;
     });
   }
+}
+
+function groupsOf<Batch>({ features }: Problem<Batch>, { without }: InfluenceOptions): readonly FeatureGroup[] {
+  return remainingGroups(features, without ?? features.filter(({ costly }) => costly).map(({ name }) => name));
 }
 
 interface InfluenceState {

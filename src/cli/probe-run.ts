@@ -1,0 +1,243 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { InputError } from '../errors.js';
+import { makeFolder, readBytes } from '../files.js';
+import { Random } from '../random.js';
+import { requireCompatible, requireSameConfig } from '../run/folder.js';
+import {
+  acquireLock,
+  type ConfigValues,
+  formatDuration,
+  listenForInterrupt,
+  MetricsLog,
+  Progress,
+  readMetrics,
+  toolVersion,
+} from '../run/index.js';
+import {
+  type Branch,
+  branchKey,
+  copySnapshot,
+  createStrategy,
+  type PlanOptions,
+  type ProbePlan,
+  type Problem,
+  planProbe,
+  probeSeed,
+  totalUpdates,
+} from '../schedule/index.js';
+import { createProblem, type TrainConfig } from './problems.js';
+
+export interface ProbeRunOptions extends Omit<PlanOptions, 'budget' | 'seed'> {
+  readonly folder: string;
+  /** Share of the updates of a training. */
+  readonly budget: number;
+  readonly quiet: boolean;
+  /** Takes lines for the user, before the probe begins. */
+  readonly say: (line: string) => void;
+}
+
+export interface ProbeRun {
+  readonly plan: ProbePlan;
+  readonly branches: readonly Branch[];
+  readonly speed: Speed;
+  /** Whether all branches are there; false after an interruption. */
+  readonly finished: boolean;
+}
+
+/** Seconds of the parts of a training, found in a short trial. */
+export interface Speed {
+  readonly create: number;
+  readonly update: number;
+  readonly validation: number;
+  /** What the strategy of the configuration adds to an update. */
+  readonly strategy: number;
+  /** A training as configured. */
+  readonly training: number;
+}
+
+/** Runs the branches that the folder does not hold yet. Each is kept as soon as it ends: a kill costs one branch. */
+export async function probeRun(config: TrainConfig, options: ProbeRunOptions): Promise<ProbeRun> {
+  const { folder, quiet, say } = options;
+  makeFolder(folder);
+  const lock = acquireLock(join(folder, 'probe.lock'));
+  const interrupt = listenForInterrupt({ announce: (signal) => bar?.note(`${signal}: stopping after this update`) });
+  let bar: Progress | undefined;
+  let first: Problem | undefined;
+  try {
+    const note = quiet ? undefined : say;
+    const began = performance.now();
+    first = await makeProblem(config, config.seed, note);
+    const create = (performance.now() - began) / 1000;
+    const { episodes, steps } = config.training;
+    const budget = Math.floor(options.budget * episodes * steps);
+    const { seeds, checkpoints, trunk } = options;
+    const plan = planProbe(first, { budget, seed: config.seed, seeds, checkpoints, trunk });
+    const { log, branches } = openLog(join(folder, BRANCHES), config, plan);
+    try {
+      const done = new Set(branches.map(branchKey));
+      const speed = { create, ...(await trial(first, config)) };
+      const perSeed = plan.checkpoints * plan.arms.length;
+      const open = plan.seeds.filter((seed) => branches.filter((branch) => branch.seed === seed).length < perSeed);
+      const missing = plan.seeds.length * perSeed - branches.length;
+      const total = open.length * plan.checkpoints * plan.trunk + missing * plan.length;
+      const rest = { seeds: open.length, branches: missing, updates: total };
+      if (!quiet) announce({ plan, speed, rest, share: plan.updates / (episodes * steps) }, say);
+      bar = new Progress({ total, unit: 'update', quiet, intervalSeconds: config.logging.progressSeconds });
+      let [updates, turned] = [0, performance.now()];
+      for (const seed of open) {
+        const problem: Problem = seed === config.seed && first !== undefined ? first : await makeProblem(config, seed);
+        try {
+          const random = new Random(seed).fork('probe');
+          for await (const { branch } of probeSeed(problem, plan, seed, random, done)) {
+            updates++;
+            bar.update(updates, { seed });
+            if (branch !== undefined) {
+              branches.push(branch);
+              log.append({ ...branch });
+              log.sync();
+            }
+            // Signals are seen only when the event loop turns.
+            if (performance.now() - turned > TURN_INTERVAL) {
+              await setImmediate();
+              turned = performance.now();
+            }
+            if (interrupt.signal !== undefined) return { plan, branches, speed, finished: false };
+          }
+        } finally {
+          await problem.close?.();
+          if (problem === first) first = undefined;
+        }
+      }
+      return { plan, branches, speed, finished: true };
+    } finally {
+      log.close();
+    }
+  } finally {
+    bar?.clear();
+    await first?.close?.();
+    interrupt.dispose();
+    lock.release();
+  }
+}
+
+export const BRANCHES = 'branches.jsonl';
+const FORMAT = 'tcts probe 1';
+/** Milliseconds. */
+const TURN_INTERVAL = 50;
+
+/** As a training with this seed would start. */
+function makeProblem(config: TrainConfig, seed: number, note?: (line: string) => void): Promise<Problem> {
+  const { threads, workers } = config;
+  return createProblem(config.problem, { random: new Random(seed).fork('problem'), threads, workers, note });
+}
+
+/** The log of an earlier probe of the same configuration, cut after its last whole line; or a new one. */
+function openLog(path: string, config: TrainConfig, plan: ProbePlan): { log: MetricsLog; branches: Branch[] } {
+  // What a probe measures does not depend on the strategy of the configuration.
+  const { strategy: _, earlyStopping: __, ...values } = config;
+  const head = { format: FORMAT, version: toolVersion, config: values, plan };
+  const [found, ...branches] = existsSync(path) ? readMetrics(path) : [];
+  if (found === undefined) {
+    const log = new MetricsLog(path);
+    log.append(head);
+    return { log, branches: [] };
+  }
+  if (found.format !== FORMAT)
+    throw new InputError(`it is not the record of a probe (${FORMAT})`, { file: path, line: 1 });
+  requireCompatible(String(found.version), path);
+  requireSameConfig(found.config as ConfigValues, values, path);
+  if (!isDeepStrictEqual(found.plan, JSON.parse(JSON.stringify(plan)))) {
+    throw new InputError(
+      'it was begun with another budget or other seeds, checkpoints or trunks: say the same, or another --out',
+      {
+        file: path,
+      },
+    );
+  }
+  const length = readBytes(path).lastIndexOf(NEWLINE) + 1;
+  return { log: new MetricsLog(path, length), branches: branches as unknown as Branch[] };
+}
+
+const NEWLINE = 10;
+
+/** Some updates, a validation and some choices of the strategy, after which the problem is as it was. */
+async function trial(problem: Problem, config: TrainConfig): Promise<Omit<Speed, 'create'>> {
+  const saved = copySnapshot(problem.capture());
+  const before = performance.now();
+  const validated = await problem.validate();
+  const validation = (performance.now() - before) / 1000;
+  const update = await secondsEach(async () => {
+    const batch = await problem.nextBatch();
+    const size = problem.sizeOf(batch);
+    const tasks = new Int32Array(size).fill(problem.main);
+    await problem.train(batch, { tasks, weights: new Float32Array(size).fill(1) });
+  });
+  const random = new Random(config.seed).fork('trial');
+  const strategy = await createStrategy(config.strategy, problem, random, config.threads);
+  try {
+    const updates = totalUpdates(config.training, strategy);
+    const status = { update: 1, updates, performance: validated, meanPerformance: validated };
+    await strategy.beginEpisode?.(status);
+    const batch = await problem.nextBatch();
+    const choice = await secondsEach(async () => void (await strategy.choose(batch, status)));
+    const training = updates * (update + choice) + (updates / config.training.steps) * validation;
+    return { update, validation, strategy: choice, training };
+  } finally {
+    await strategy.close?.();
+    problem.restore(saved);
+  }
+}
+
+/** Mean over as many as ten of what follows the first, which is slow, within three seconds. */
+async function secondsEach(action: () => Promise<void>): Promise<number> {
+  await action();
+  const began = performance.now();
+  let times = 0;
+  while (times === 0 || (times < 10 && performance.now() - began < 3000)) {
+    await action();
+    times++;
+  }
+  return (performance.now() - began) / 1000 / times;
+}
+
+function announce({ plan, speed, rest, share }: Announced, say: (line: string) => void): void {
+  const { arms, seeds, checkpoints, trunk, length, updates, tasks, main } = plan;
+  const from = checkpoints === 1 ? 'a checkpoint' : `each of ${checkpoints} checkpoints`;
+  say(`main task ${tasks[main]}, siblings ${tasks.filter((_, i) => i !== main).join(', ')}`);
+  say(
+    `${seeds.length} seeds, each with ${plural(arms.length, 'branch', 'branches')} of ${plural(length, 'update')} from ${from}, ${plural(trunk, 'update')} of common training before it (${percent((share * trunk) / updates)} of a training)`,
+  );
+  if (!plan.leaveOneOut) say('the budget has no room for leaving single tasks out: a larger --budget does that, too');
+  const validations = rest.branches + rest.seeds * checkpoints;
+  const seconds = rest.seeds * speed.create + rest.updates * speed.update + validations * speed.validation;
+  const resumed = rest.updates < updates ? ` (${updates - rest.updates} are done)` : '';
+  say(
+    `${updates} updates${resumed}, ${percent(share)} of a training: about ${formatDuration(seconds)}; the training as configured takes about ${formatDuration(speed.training)}`,
+  );
+}
+
+interface Announced {
+  readonly plan: ProbePlan;
+  readonly speed: Speed;
+  readonly rest: Rest;
+  /** Of a training's updates. */
+  readonly share: number;
+}
+
+/** What is still to be done. */
+interface Rest {
+  readonly seeds: number;
+  readonly branches: number;
+  readonly updates: number;
+}
+
+export function plural(count: number, one: string, several = `${one}s`): string {
+  return `${count} ${count === 1 ? one : several}`;
+}
+
+export function percent(share: number): string {
+  return `${Number((100 * share).toPrecision(2))} %`;
+}

@@ -1,0 +1,122 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, relative, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { InputError } from '../errors.js';
+import { INTERRUPTED } from '../run/interrupt.js';
+import { positiveNumber, wholeNumber } from './score-flags.js';
+import { collect } from './train.js';
+
+interface ProbeFlags {
+  readonly set: readonly string[];
+  readonly budget: number;
+  readonly seeds?: number;
+  readonly checkpoints?: number;
+  readonly trunk?: number;
+  readonly out?: string;
+  readonly write?: string;
+  readonly quiet: boolean;
+  readonly json: boolean;
+}
+
+export function registerProbe(program: Command): void {
+  program
+    .command('probe')
+    .description('Find out in a fraction of a training whether scheduling pays, and which sibling tasks help.')
+    .argument('<config>', 'configuration file of a training')
+    .option('--set <key=value>', 'lay a value over the configuration; may be repeated', collect, [])
+    .option('--budget <share>', "updates of the probe, as a share of the training's", positiveNumber, 0.1)
+    .option(
+      '--seeds <n>',
+      'seeds, from the configured one on (default: 8, fewer for small budgets)',
+      wholeNumber(3, 100),
+    )
+    .option('--checkpoints <n>', 'checkpoints of each seed (default: 2, or 1 for small budgets)', wholeNumber(1, 100))
+    .option('--trunk <share>', 'share of the updates before the checkpoints (default: 0.25)', positiveNumber)
+    .option('--out <folder>', 'where results are kept (default: runs/<name>-probe); an unfinished probe there goes on')
+    .option('--write <file>', 'write a configuration that extends this one with the recommended strategy')
+    .option('--quiet', 'show no progress', false)
+    .option('--json', 'print the result as JSON', false)
+    .addHelpText(
+      'after',
+      `
+From common checkpoints, short branches train the main task alone, all tasks alike, the main task with each sibling, and
+all tasks but one, on the same batches. docs/probe.md explains the result.
+
+Examples:
+  tcts probe configs/demo.yaml
+  tcts probe configs/market.yaml --budget 0.5 --write market-probed.yaml`,
+    )
+    .action(probeCommand);
+}
+
+async function probeCommand(file: string, flags: ProbeFlags): Promise<void> {
+  const { loadConfig, runPath } = await import('../run/index.js');
+  const { trainConfigSchema } = await import('./problems.js');
+  const { probeRun } = await import('./probe-run.js');
+  const { probeText } = await import('./probe-text.js');
+  const { resultOf, writeResult } = await import('./probe-result.js');
+
+  const config = loadConfig(trainConfigSchema, file, { set: flags.set });
+  const { out: folder = `${runPath(config, file)}-probe`, write } = flags;
+  if (write !== undefined) requireWritable(write);
+  const say = (line: string) => process.stderr.write(`${line}\n`);
+  const { budget, seeds, checkpoints, trunk } = flags;
+  const quiet = flags.quiet || flags.json;
+  const run = await probeRun(config, { folder, budget, seeds, checkpoints, trunk, quiet, say });
+  if (!run.finished) {
+    say('stopped; the same command goes on from here');
+    process.exitCode = INTERRUPTED;
+    return;
+  }
+  const result = resultOf(run, config.strategy.name);
+  writeResult(folder, result, basename(file));
+  const printed = flags.json ? JSON.stringify({ folder, ...result }) : `${probeText(result)}\n\nresults: ${folder}`;
+  process.stdout.write(`${printed}\n`);
+  if (write === undefined) return;
+  await writeConfig(write, file, flags.set, result.recommendation);
+  if (!flags.json) process.stdout.write(`configuration: ${write}\n`);
+}
+
+const HEADING = '# Written by tcts probe';
+
+/** Before anything is run: nothing but what an earlier probe has written is replaced. */
+function requireWritable(file: string): void {
+  if (!existsSync(dirname(file)))
+    throw new InputError('cannot write it: its folder does not exist', { file, key: '--write' });
+  if (!existsSync(file)) return;
+  if (readFileSync(file, 'utf8').startsWith(HEADING)) return;
+  throw new InputError('it is there already and was not written by tcts probe: choose another name', {
+    file,
+    key: '--write',
+  });
+}
+
+/** The configuration with what `--set` gave, and the recommended strategy with all its keys in the place of its own. */
+async function writeConfig(
+  target: string,
+  base: string,
+  set: readonly string[],
+  { strategy, reason }: { strategy: { readonly name: string }; reason: string },
+): Promise<void> {
+  const { Document } = await import('yaml');
+  const { readAssignment } = await import('../run/config/sources.js');
+  const { strategySchema } = await import('../schedule/index.js');
+  const { writeFileAtomic } = await import('../files.js');
+  const parsed = strategySchema.safeParse(strategy);
+  if (!parsed.success) {
+    throw new InputError(`cannot write it: this version of tcts has no strategy ${strategy.name}`, { file: target });
+  }
+  const path = relative(dirname(resolve(target)), resolve(base));
+  const document = new Document({ extends: path.startsWith('.') ? path : `./${path}` });
+  for (const assignment of set) {
+    const key = assignment.slice(0, assignment.indexOf('=')).trim().split('.');
+    if (key[0] === 'strategy') continue;
+    const value = key.reduce<unknown>(
+      (at, name) => (at as Record<string, unknown>)[name],
+      readAssignment(assignment).values,
+    );
+    document.setIn(key, document.createNode(value));
+  }
+  document.set('strategy', document.createNode(parsed.data));
+  writeFileAtomic(target, `${HEADING}: ${reason}\n${document.toString({ lineWidth: 0 })}`);
+}
