@@ -78,8 +78,8 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       { name: 'inputs', width: data.names.length },
       { name: 'spread', width: 1 },
       { name: 'labels', width: K },
-      { name: 'forecasts', width: K },
-      { name: 'loss', width: 1 },
+      { name: 'forecasts', width: K, costly: true },
+      { name: 'loss', width: 1, costly: true },
     ];
     if (config.corruption.noise > 0) {
       this.oracle = ({ ends }) =>

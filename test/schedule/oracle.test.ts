@@ -6,12 +6,12 @@ import { advance, start, strategyConfig } from './trainings.js';
 describe('the answer', () => {
   test('of the made-up problems is the task whose labels are right and without noise', () => {
     const known = knownAnswer(new Random(1));
-    const rows = known.oracle(known.nextBatch());
+    const rows = known.oracle!(known.nextBatch());
     // Tasks: clean, main, off-60, off-120, off-180.
     expect([...rows.subarray(0, 10)]).toEqual([1, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
     const problem = contextual(new Random(1));
     const batch = problem.nextBatch();
-    const answers = problem.oracle(batch);
+    const answers = problem.oracle!(batch);
     // Tasks: main, even, odd.
     batch.kinds.forEach((kind, i) => {
       expect([...answers.subarray(3 * i, 3 * i + 3)]).toEqual(kind === 0 ? [0, 1, 0] : [0, 0, 1]);

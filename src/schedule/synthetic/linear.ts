@@ -27,8 +27,8 @@ export interface LinearOptions {
   readonly teachers: readonly Teacher[];
   /** Name of the main task. */
   readonly main: string;
-  /** Name of the task that is right for each kind of sample. */
-  readonly answers: readonly string[];
+  /** Name of the task that is right for each kind of sample. Default: not known. */
+  readonly answers?: readonly string[];
   readonly random: Random;
   /** B. Default 16. */
   readonly batch?: number;
@@ -64,9 +64,9 @@ export class LinearProblem implements Problem<LinearBatch> {
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: GradientAccess<LinearBatch>;
   readonly influence: InfluenceAccess<LinearBatch>;
+  readonly oracle: ((batch: LinearBatch) => Float32Array) | undefined;
 
   private readonly teachers: readonly Teacher[];
-  private readonly answers: readonly number[];
   private readonly dimension: number;
   private readonly kinds: number;
   private readonly batch: number;
@@ -82,7 +82,8 @@ export class LinearProblem implements Problem<LinearBatch> {
     this.teachers = teachers;
     this.tasks = teachers.map(({ name }, i) => ({ name, number: i + 1 }));
     this.main = taskIndex(this.tasks, main, 'main');
-    this.answers = answers.map((name) => taskIndex(this.tasks, name, 'answers'));
+    const right = answers?.map((name) => taskIndex(this.tasks, name, 'answers'));
+    this.oracle = right && ((batch) => allOn(right, batch, this.tasks.length));
     this.kinds = teachers[0].slopes.length;
     this.dimension = teachers[0].slopes[0].length;
     const fits = teachers.every(({ slopes }) => slopes.length === this.kinds && slopes.every(this.isSlope, this));
@@ -156,16 +157,6 @@ export class LinearProblem implements Problem<LinearBatch> {
 
   async mainLosses(batch: LinearBatch): Promise<Float32Array> {
     return Float32Array.from(batch.kinds, (_, i) => this.loss(batch, i, this.main));
-  }
-
-  /** All on the task that is right for the kind of the sample. */
-  oracle({ kinds }: LinearBatch): Float32Array {
-    const K = this.tasks.length;
-    const rows = new Float32Array(kinds.length * K);
-    kinds.forEach((kind, i) => {
-      rows[i * K + this.answers[kind]] = 1;
-    });
-    return rows;
   }
 
   *validationBatches(): Generator<LinearBatch> {
@@ -302,4 +293,13 @@ function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
 /** Every sample on one task. */
 function every({ kinds: { length } }: LinearBatch, task: number): Assignment {
   return { tasks: new Int32Array(length).fill(task), weights: new Float32Array(length).fill(1) };
+}
+
+/** All on the task that is right for the kind of the sample. */
+function allOn(right: readonly number[], { kinds }: LinearBatch, K: number): Float32Array {
+  const rows = new Float32Array(kinds.length * K);
+  kinds.forEach((kind, i) => {
+    rows[i * K + right[kind]] = 1;
+  });
+  return rows;
 }
