@@ -9,7 +9,7 @@ const LAYERS = [
   ['serve'],
   ['report'],
   ['sweep'],
-  ['translate', 'forecast'],
+  ['translate', 'forecast', 'series'],
   ['schedule'],
   ['run'],
   ['metrics'],

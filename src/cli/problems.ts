@@ -4,6 +4,7 @@ import type { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import { commonKeys } from '../run/index.js';
 import { contextual, knownAnswer, type Problem, strategySchema, trainingSchema } from '../schedule/index.js';
+import { seriesSchema } from '../series/config.js';
 import { translationSchema } from '../translate/config.js';
 import { monotonicSchema } from '../translate/monotonic/config.js';
 
@@ -51,6 +52,10 @@ const KINDS = [
   problemKind(forecastSchema, async (config, context) => {
     const { createForecast } = await import('../forecast/create.js');
     return createForecast(config, context);
+  }),
+  problemKind(seriesSchema, async (config, context) => {
+    const { SeriesProblem } = await import('../series/problem.js');
+    return SeriesProblem.create(config, context);
   }),
 ] as const;
 

@@ -175,6 +175,10 @@ export const forecastSchema = z.strictObject({
         'Share of the validation days, the first ones, that is kept for schedulers to learn from (influence, aligned) and not validated on.',
       ),
   }).describe('How the validation performance ℳ is measured.'),
+  corruption: section({
+    stale: z.number().min(0).lt(1).default(0).describe('Share of the stocks, the most volatile ones; 0: none.'),
+    days: z.int().min(1).max(1000).default(20).describe('Trading days that their main labels are too old.'),
+  }).describe('Spoils training labels, so that a scheduler has something to find; validation and test stay clean.'),
   warmStart: z
     .string()
     .optional()

@@ -1,5 +1,6 @@
 import { InputError } from '../errors.js';
 import { type DataConfig, type ForecastConfig, horizonsOf } from './config.js';
+import { type StaleStocks, staleStocks, withStaleLabels } from './corruption.js';
 import {
   chunks,
   type DataSource,
@@ -50,6 +51,8 @@ export interface DataSet {
   /** The part of the validation data that schedulers learn from and nothing else sees; undefined: none is set aside. */
   readonly reward?: Part;
   readonly test: Part;
+  /** Stocks whose main labels are stale in training; undefined: none. */
+  readonly stale?: StaleStocks;
 }
 
 export async function openDataSet(config: ForecastConfig): Promise<DataSet> {
@@ -64,7 +67,9 @@ export async function openDataSet(config: ForecastConfig): Promise<DataSet> {
   const { train, validation, test } = splitSamples(panel, config.split, labelReach(spec));
   const short = shortHistory(panel, train, config.features.window, 'training');
   const part = (samples: Samples): Part => ({ samples, labels: labelTable(cleaned, samples, spec) });
-  const all = part(train);
+  const stale = staleStocks(cleaned, train, config.corruption.stale);
+  const ageing = { main, tasks: horizons.length, days: config.corruption.days, stocks: panel.symbols.length };
+  const all = stale === undefined ? part(train) : withStaleLabels(part(train), stale, ageing);
   const training = labelledSamples(all.samples, all.labels, horizons.length);
   if (training.samples.length === 0) {
     throw new InputError('no sample has the labels of all tasks', { key: 'problem.split.train' });
@@ -80,6 +85,7 @@ export async function openDataSet(config: ForecastConfig): Promise<DataSet> {
     train: training,
     ...validationParts(everyDays(validation, config.validation.everyDays), config.validation.reward, spec, part),
     test: part(test),
+    stale,
   };
 }
 

@@ -10,6 +10,7 @@ import {
   type GradientAccess,
   type InfluenceAccess,
   joinSnapshots,
+  oracleRows,
   type Problem,
   partOf,
   restoreTraining,
@@ -57,6 +58,8 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   readonly gradients: GradientAccess<ForecastBatch>;
   /** Only where part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<ForecastBatch> | undefined;
+  /** Only where labels are stale. */
+  readonly oracle?: (batch: ForecastBatch) => Float32Array;
   private batches: Batches;
   private gradientProgram: Promise<Gradients> | undefined;
 
@@ -76,7 +79,15 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       { name: 'loss', width: 1, costly: true },
       { name: 'forecasts', width: network.sharing === 'shared' ? 1 : K, costly: true },
       { name: 'labels', width: K },
+      ...(data.stale === undefined ? [] : [{ name: 'instrument', width: 1 }]),
     ];
+    const { stale } = data;
+    if (stale !== undefined) {
+      this.oracle = ({ samples, positions }) =>
+        oracleRows(positions.length, K, data.main, (i, task) => {
+          return task === data.main && stale.isStale[samples.stock[positions[i]]] === 1;
+        });
+    }
     this.batches = this.openBatches();
     this.gradients = {
       size: training.arena.length,
@@ -137,6 +148,8 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       columns.forecasts = await this.forecasts(batch);
       columns.loss = this.lossesOf(batch, columns.forecasts);
     }
+    const { stale } = this.data;
+    if (stale) columns.instrument = Float32Array.from(batch.positions, (i) => stale.volatility[batch.samples.stock[i]]);
     writeRows(
       groups.map((group) => columns[group]),
       batch.positions.length,
@@ -174,8 +187,10 @@ export class ForecastProblem implements Problem<ForecastBatch> {
 
   async test(): Promise<Readonly<Record<string, number>>> {
     if (!this.config.test) return {};
-    const { panel, test } = this.data;
-    return testFigures(scoresOf(this.config, panel, test.samples, await this.forecastMain(test)));
+    const { panel, test, main, horizons } = this.data;
+    const forecasts = await this.forecastMain(test);
+    const loss = -validationPerformance('loss', test, forecasts, main, horizons.length);
+    return { ...testFigures(scoresOf(this.config, panel, test.samples, forecasts)), loss };
   }
 
   /** What the data were like: `data.json`. */

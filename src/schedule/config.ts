@@ -70,6 +70,9 @@ export const strategySchema = z
     }),
     z.strictObject({ name: z.literal('mtl').describe('Every task equally likely.') }),
     z.strictObject({
+      name: z.literal('oracle').describe('What the problem knows to be right, where its answer is known.'),
+    }),
+    z.strictObject({
       name: z.literal('curriculum').describe('From the easiest task to the main or the hardest one.'),
       easiest: z
         .enum(['first', 'last'])

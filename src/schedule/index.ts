@@ -1,6 +1,7 @@
 // What `train` runs in: with a folder, or without.
 export { runSession, type Session, type SessionOptions, transientSession } from '../run/index.js';
 export * from './algorithm1.js';
+export { oracleRows } from './answer.js';
 export * from './config.js';
 export * from './course.js';
 export {

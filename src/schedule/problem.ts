@@ -127,6 +127,8 @@ export interface Problem<Batch = unknown> extends Resumable {
   validationBatches?(): Iterable<Batch>;
   readonly gradients?: GradientAccess<Batch>;
   readonly influence?: InfluenceAccess<Batch>;
+  /** The right distribution over the tasks for each sample, [B, K] with rows that sum to one, where it is known. */
+  oracle?(batch: Batch): Float32Array;
   /** Writes what is needed to use the model besides its parameters into the run folder. */
   saveFiles?(folder: string): void;
   /** Figures on test data, by name. */
@@ -135,7 +137,7 @@ export interface Problem<Batch = unknown> extends Resumable {
   close?(): Promise<void>;
 }
 
-type Ability = 'trainBlend' | 'mainLosses' | 'validationBatches' | 'gradients' | 'influence';
+type Ability = 'trainBlend' | 'mainLosses' | 'validationBatches' | 'gradients' | 'influence' | 'oracle';
 
 /** The problem, known to have the abilities; an error that names the strategy if it lacks one. */
 export function requireAbilities<Batch, A extends Ability>(
@@ -158,6 +160,7 @@ const ABILITIES: Record<Ability, string> = {
   validationBatches: 'validation data in batches (validationBatches)',
   gradients: 'access to gradients (gradients)',
   influence: 'reward data and losses at shifted parameters (influence)',
+  oracle: 'a known answer (oracle)',
 };
 
 /** Index of a task that is given by its name or its number m. */

@@ -79,6 +79,15 @@ export const translationSchema = z.strictObject({
         'Share of the pairs that is kept for schedulers to learn from (influence, aligned) and not validated on.',
       ),
   }).describe('How the main task is validated.'),
+  corruption: section({
+    scrambled: z
+      .number()
+      .min(0)
+      .lt(1)
+      .default(0)
+      .describe('Share of the pairs whose source has its halves swapped: short waits cannot learn from them; 0: none.'),
+    seed: z.int().min(0).default(1).describe('Which pairs; apart from the seed of the run.'),
+  }).describe('Spoils training pairs, so that a scheduler has something to find; validation and test stay clean.'),
   warmStart: z
     .string()
     .min(1)

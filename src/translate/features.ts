@@ -16,7 +16,10 @@ export const FEATURES = [
   { name: 'step', width: 1 },
 ] as const satisfies readonly FeatureGroup[];
 
-export type FeatureName = (typeof FEATURES)[number]['name'];
+/** Where sources are scrambled on purpose: 1 for pairs of the origin whose sources are. */
+export const ORIGIN = { name: 'origin', width: 1 } as const satisfies FeatureGroup;
+
+export type FeatureName = (typeof FEATURES)[number]['name'] | typeof ORIGIN.name;
 
 /** What the features of the sentences of a batch are made of. */
 export interface FeatureSources {
@@ -29,11 +32,15 @@ export interface FeatureSources {
   /** Mean of the main-task losses so far. */
   readonly meanLoss: number;
   readonly status: Status;
+  /** [B]; needed by the group `origin` alone. */
+  readonly origins?: ArrayLike<number>;
 }
 
 /** Writes the columns of the groups, row by row, in the order of `FEATURES`. */
 export function writeRows(groups: readonly string[], from: FeatureSources, out: Float32Array): void {
-  const columns = FEATURES.filter(({ name }) => groups.includes(name)).flatMap(({ name }) => COLUMNS[name]);
+  const columns = [...FEATURES, ORIGIN]
+    .filter(({ name }) => groups.includes(name))
+    .flatMap(({ name }) => COLUMNS[name]);
   const size = from.sourceLengths.length;
   for (let i = 0; i < size; i++) {
     for (let j = 0; j < columns.length; j++) out[i * columns.length + j] = columns[j](from, i);
@@ -51,4 +58,5 @@ const COLUMNS: Readonly<Record<FeatureName, readonly Column[]>> = {
   // Performance is minus the loss.
   validation: [({ status }) => -status.performance, ({ status }) => -status.meanPerformance],
   step: [({ status }) => status.update / status.updates],
+  origin: [({ origins }, i) => origins![i]],
 };

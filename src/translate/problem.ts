@@ -22,7 +22,8 @@ import { batchFeeds, pairsOf, type TranslationBatch, targetTokens, translationBa
 import type { TranslationConfig } from './config.js';
 import { collate } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
-import { FEATURES, writeRows } from './features.js';
+import { originsOf, type Scrambled, scrambledOracle } from './corruption.js';
+import { FEATURES, ORIGIN, writeRows } from './features.js';
 import { createTraining, learningRateOf, type ProblemOptions } from './learning.js';
 import { inOrder, LossEvaluation } from './loss-evaluation.js';
 import { MainLosses } from './main-loss.js';
@@ -39,6 +40,8 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   readonly gradients: GradientAccess<TranslationBatch>;
   /** Only where part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<TranslationBatch> | undefined;
+  /** Only where sources are scrambled. */
+  readonly oracle?: (batch: TranslationBatch) => Float32Array;
   private gradientProgram: Promise<Gradients> | undefined;
   private readonly learningRate: (update: number) => number;
   private readonly losses: MainLosses;
@@ -55,6 +58,12 @@ export class TranslationProblem implements Problem<TranslationBatch> {
       costly: group.name === 'training' && config.mainLoss !== 'cached',
     }));
     this.learningRate = learningRateOf(config.learning);
+    const scrambled = 'origin' in data.train ? data.train : undefined;
+    this.features = scrambled === undefined ? FEATURES : [...FEATURES, ORIGIN];
+    if (scrambled !== undefined) {
+      const waits = this.tasks.map(({ number }) => number);
+      this.oracle = (batch) => scrambledOracle(scrambled, batch, { waits, main: this.main });
+    }
     this.losses = new MainLosses(evaluation, this.mainWait, config.mainLoss, data.train.count);
     this.gradients = {
       size: training.arena.length,
@@ -134,7 +143,8 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     const losses = groups.includes('training') ? await this.losses.feature(batch, updates, meanLoss) : undefined;
     const sourceLengths = batch.parts.flatMap((part) => [...part.sourceLengths]);
     const targetLengths = batch.parts.flatMap((part) => [...part.targetLengths]);
-    writeRows(groups, { sourceLengths, targetLengths, meanLengths, losses, meanLoss, status }, out);
+    const origins = groups.includes('origin') ? originsOf(this.parts.data.train as Scrambled, batch) : undefined;
+    writeRows(groups, { sourceLengths, targetLengths, meanLengths, losses, meanLoss, status, origins }, out);
   }
 
   /** With ℓ the sum over the tokens of a sentence, and |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|, the mean over tokens. */

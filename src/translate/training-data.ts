@@ -6,12 +6,14 @@ import { type TranslationBatch, translationBatch } from './batch.js';
 import type { TranslationConfig } from './config.js';
 import { Batches, type BatchOptions, type BatchState } from './corpus/batches.js';
 import { type Corpus, type CorpusSummary, type PairedSequences, somePairs } from './corpus/corpus.js';
+import { type Scrambled, scrambled } from './corruption.js';
 import { type OpenData, openData } from './data.js';
 import { type TranslationModel, translationModel } from './model/config.js';
 
 /** What of a configuration says which sentences are trained on. */
 export interface TrainingDataConfig extends Pick<TranslationConfig, 'data' | 'model' | 'batch'> {
   readonly validation: { readonly split: string; readonly reward?: number };
+  readonly corruption?: TranslationConfig['corruption'];
 }
 
 /** The sentence pairs of a training: an endless row of batches, whose place can be saved, and the validation split. */
@@ -21,7 +23,7 @@ export class TrainingData {
   private constructor(
     /** The model of the configuration, with the sizes of the vocabularies. */
     readonly model: TranslationModel,
-    readonly train: PairedSequences,
+    readonly train: PairedSequences | Scrambled,
     /** What is validated on. */
     readonly valid: PairedSequences,
     /** The rest of the validation split: for schedulers to learn from. */
@@ -36,7 +38,7 @@ export class TrainingData {
   }
 
   static async open(
-    { data: from, model: keys, batch, validation }: TrainingDataConfig,
+    { data: from, model: keys, batch, validation, corruption }: TrainingDataConfig,
     random: Random,
   ): Promise<TrainingData> {
     const data = await openData(from);
@@ -52,7 +54,9 @@ export class TrainingData {
       const seed = random.fork('batches').uint32();
       const options = { maxTokens: batch.tokens, maxSentences: batch.sentences ?? undefined, seed };
       const [selecting, reward] = divide(valid, validation.reward ?? 0);
-      return new TrainingData(model, train, selecting, reward, data, options, batch.accumulate, opened);
+      const share = corruption?.scrambled ?? 0;
+      const pairs = share === 0 ? train : scrambled(train, share, corruption!.seed);
+      return new TrainingData(model, pairs, selecting, reward, data, options, batch.accumulate, opened);
     } catch (error) {
       for (const resource of opened.reverse()) resource.close();
       throw error;

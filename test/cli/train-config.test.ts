@@ -20,7 +20,11 @@ test('the reference and the schema for editors are those of the code', async () 
 });
 
 test('every configuration is valid, and the reference says nothing but defaults', () => {
-  const names = readdirSync(configs).filter((name) => name.endsWith('.yaml'));
+  const names = ['', 'known/'].flatMap((folder) =>
+    readdirSync(configs + folder)
+      .filter((name) => name.endsWith('.yaml'))
+      .map((name) => folder + name),
+  );
   for (const name of names) expect(() => loadConfig(trainConfigSchema, configs + name), name).not.toThrow();
   const shortest = { problem: { kind: 'known-answer' }, strategy: { name: 'learned' } };
   expect(loadConfig(trainConfigSchema, `${configs}reference.yaml`)).toEqual(trainConfigSchema.parse(shortest));

@@ -32,7 +32,7 @@ test('a forecaster is trained, evaluated and used', { timeout: 120_000 }, async 
   const trained = await tcts(folder, 'train', 'small.yaml', '--quiet', '--json');
   expect({ code: trained.code, stderr: trained.stderr }).toEqual({ code: 0, stderr: '' });
   const { test: figures } = JSON.parse(trained.stdout);
-  expect(Object.keys(figures)).toEqual(['RankIC', 'RankICIR', 'IC', 'ICIR', 'MSE', 'zMSE']);
+  expect(Object.keys(figures)).toEqual(['RankIC', 'RankICIR', 'IC', 'ICIR', 'MSE', 'zMSE', 'loss']);
   expect(figures.RankIC).toBeGreaterThan(0.1);
 
   const evaluated = await tcts(folder, 'evaluate', 'runs/small', '--json');

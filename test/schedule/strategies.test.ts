@@ -8,6 +8,7 @@ const CONFIGS = {
   'fixed on another task': { name: 'fixed', task: 'clean' },
   'best-fixed': { name: 'best-fixed' },
   mtl: { name: 'mtl' },
+  oracle: { name: 'oracle' },
   curriculum: { name: 'curriculum' },
   annealing: { name: 'annealing' },
   window: { name: 'window', radius: 1 },
@@ -136,6 +137,7 @@ test.each([
   ['greedy', 'validationBatches'],
   ['soft', 'trainBlend'],
   ['aligned', 'gradients'],
+  ['oracle', 'oracle'],
   ['influence', 'influence'],
 ])('%s refuses a problem that lacks %s, before it begins', async (name, ability) => {
   const random = new Random(1);

@@ -289,7 +289,8 @@ describe('a state that is put back', () => {
 
 describe('every strategy', () => {
   it.each(strategySchema.options.map(({ shape }) => [...shape.name.values][0]))('%s trains it', async (name) => {
-    const problem = await smallProblem();
+    // What some of them need: reward data, a known answer.
+    const problem = await smallProblem({ validation: { reward: 0.5 }, corruption: { scrambled: 0.5 } });
     const strategy = await createStrategy(strategySchema.parse({ name }), problem, new Random(2));
     const losses: number[] = [];
     for await (const { loss } of algorithm1(problem, strategy, { episodes: 2, steps: 2 }, new Course(4)))

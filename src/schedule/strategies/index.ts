@@ -11,6 +11,7 @@ import { fixed } from './fixed.js';
 import { Influence } from './influence.js';
 import { Learned, type LearnedOptions, PAPER, STABLE } from './learned.js';
 import { mtl } from './mtl.js';
+import { oracle } from './oracle.js';
 import { selfPaced } from './self-paced.js';
 import { staticMix } from './static.js';
 import { Validated } from './validated.js';
@@ -35,6 +36,8 @@ export async function createStrategy<Batch>(
       return new BestFixed(problem, config);
     case 'mtl':
       return mtl(problem, random);
+    case 'oracle':
+      return oracle(problem, random);
     case 'curriculum':
       return curriculum(problem, random, config);
     case 'annealing':

@@ -12,6 +12,7 @@ export function knownAnswer(random: Random): LinearProblem {
   return new LinearProblem({
     random,
     main: 'main',
+    answers: ['clean'],
     teachers: [
       { name: 'clean', slopes: at(0), noise: 0 },
       { name: 'main', slopes: at(0), noise: NOISE },
@@ -32,6 +33,7 @@ export function contextual(random: Random): LinearProblem {
   return new LinearProblem({
     random,
     main: 'main',
+    answers: ['even', 'odd'],
     teachers: [
       { name: 'main', slopes: [right, right], noise: NOISE },
       { name: 'even', slopes: [right, wrong], noise: 0 },

@@ -27,6 +27,8 @@ export interface LinearOptions {
   readonly teachers: readonly Teacher[];
   /** Name of the main task. */
   readonly main: string;
+  /** Name of the task that is right for each kind of sample. Default: not known. */
+  readonly answers?: readonly string[];
   readonly random: Random;
   /** B. Default 16. */
   readonly batch?: number;
@@ -62,6 +64,7 @@ export class LinearProblem implements Problem<LinearBatch> {
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: GradientAccess<LinearBatch>;
   readonly influence: InfluenceAccess<LinearBatch>;
+  readonly oracle: ((batch: LinearBatch) => Float32Array) | undefined;
 
   private readonly teachers: readonly Teacher[];
   private readonly dimension: number;
@@ -75,10 +78,12 @@ export class LinearProblem implements Problem<LinearBatch> {
   private random: Random;
   private readonly weights: Float64Array;
 
-  constructor({ teachers, main, random, batch = 16, learningRate = 0.1 }: LinearOptions) {
+  constructor({ teachers, main, answers, random, batch = 16, learningRate = 0.1 }: LinearOptions) {
     this.teachers = teachers;
     this.tasks = teachers.map(({ name }, i) => ({ name, number: i + 1 }));
     this.main = taskIndex(this.tasks, main, 'main');
+    const right = answers?.map((name) => taskIndex(this.tasks, name, 'answers'));
+    this.oracle = right && ((batch) => allOn(right, batch, this.tasks.length));
     this.kinds = teachers[0].slopes.length;
     this.dimension = teachers[0].slopes[0].length;
     const fits = teachers.every(({ slopes }) => slopes.length === this.kinds && slopes.every(this.isSlope, this));
@@ -288,4 +293,13 @@ function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
 /** Every sample on one task. */
 function every({ kinds: { length } }: LinearBatch, task: number): Assignment {
   return { tasks: new Int32Array(length).fill(task), weights: new Float32Array(length).fill(1) };
+}
+
+/** All on the task that is right for the kind of the sample. */
+function allOn(right: readonly number[], { kinds }: LinearBatch, K: number): Float32Array {
+  const rows = new Float32Array(kinds.length * K);
+  kinds.forEach((kind, i) => {
+    rows[i * K + right[kind]] = 1;
+  });
+  return rows;
 }

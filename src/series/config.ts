@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { section } from '../run/index.js';
+
+const share = z.number().gt(0).lt(1);
+
+/** The `data` of a configuration. */
+export const dataSchema = z
+  .discriminatedUnion('format', [
+    z.strictObject({
+      format: z
+        .literal('csv')
+        .describe('A CSV file: a line of names, then a row for each moment, a date in one column.'),
+      path: z
+        .string()
+        .min(1)
+        .meta({ examples: ['data/ETTh1.csv'] })
+        .describe('The file.'),
+      target: z.string().min(1).optional().describe('Column to forecast. When left out: the last.'),
+      missing: z
+        .number()
+        .optional()
+        .describe('Number that stands for a missing value; it and empty cells are filled with the value before.'),
+    }),
+    z.strictObject({
+      format: z.literal('synthetic').describe('A made-up series: a daily cycle, a slow swing and bursts of noise.'),
+      rows: z.int().min(1).default(4000).describe('Moments.'),
+      seed: z.int().min(0).default(1).describe('Seed of the series; that of the run does not change it.'),
+    }),
+  ])
+  .describe('Where the series comes from.');
+
+export type DataConfig = z.output<typeof dataSchema>;
+
+/** The `problem` of a configuration whose kind is `series`. */
+export const seriesSchema = z.strictObject({
+  kind: z.literal('series').describe('Forecast a numeric time series several steps ahead.'),
+  data: dataSchema,
+  split: section({
+    train: share.default(0.6).describe('First part, in time.'),
+    validation: share.default(0.2).describe('Second part.'),
+    test: share.default(0.2).describe('Third part.'),
+    blocks: z
+      .int()
+      .min(1)
+      .default(1)
+      .describe('Cut the series into so many blocks and each of them into the three parts: all parts see all seasons.'),
+  }).describe('Shares of the rows; samples whose labels reach beyond their part are left out.'),
+  tasks: z
+    .array(z.int().min(1))
+    .min(1)
+    .default([1, 6, 12, 24, 48])
+    .describe('Horizons in steps; a task each: how much larger the target is so many steps ahead.'),
+  main: z.int().min(1).default(24).describe('Horizon of the main task.'),
+  window: z.int().min(1).default(48).describe('Steps that the model sees.'),
+  step: z.int().min(1).default(1).describe('Rows from one step of windows and horizons to the next.'),
+  model: section({
+    hidden: z.int().min(1).default(32).describe('Width of the GRU.'),
+    layers: z.int().min(1).default(1).describe('Layers of the GRU.'),
+  }).describe('A GRU with an output for each task.'),
+  learningRate: z.number().positive().default(0.001).describe('η₁, of Adam.'),
+  batch: z.int().min(1).default(128).describe('B: samples of an update, drawn at random with replacement.'),
+  validation: section({
+    reward: z
+      .number()
+      .min(0)
+      .lt(1)
+      .default(0)
+      .describe('First share of the validation part, in time, that a scheduler is rewarded on and nothing else.'),
+    every: z.int().min(1).default(1).describe('Use every n-th sample of the validation part.'),
+  }).describe('How the validation part is used.'),
+  corruption: section({
+    noise: z
+      .number()
+      .min(0)
+      .default(0)
+      .describe('Deviation of the noise in the main labels, in units of the label; 0: none.'),
+    share: share.default(0.5).describe('Training samples that get it: those with the largest feature spread.'),
+    seed: z.int().min(0).default(1).describe('Of the noise; apart from the seed of the run.'),
+  }).describe('Spoils training labels, so that a scheduler has something to find; validation and test stay clean.'),
+});
+
+export type SeriesConfig = z.output<typeof seriesSchema>;
+
+/** The horizons of a configuration, ascending. */
+export function horizonsOf({ tasks }: Pick<SeriesConfig, 'tasks'>): number[] {
+  return [...new Set(tasks)].sort((a, b) => a - b);
+}
