@@ -140,7 +140,11 @@ export const strategySchema = z
         .nullable()
         .default(null)
         .describe('Feature groups that the scheduler does not see; null: those that cost a pass of the model.'),
-      every: z.int().min(1).default(10).describe('M: updates between two measurements.'),
+      every: z
+        .int()
+        .min(1)
+        .default(10)
+        .describe('M: updates between two measurements; a quarter of that until the memory is full.'),
       samples: z
         .int()
         .min(1)
@@ -148,9 +152,8 @@ export const strategySchema = z
         .default(null)
         .describe('Samples of the batch that are measured; null: as many as the problem suggests.'),
       memory: z.int().min(4).default(32).describe('Measurements that the scheduler learns from.'),
-      smoothing: decay.default(0.8).describe("Decay of the moving average of the main task's gradient."),
       entropy: z.number().positive().default(0.25).describe('β, weight of the entropy: π tends to exp(credit ∕ β).'),
-      explore: z.number().min(0).max(1).default(0.05).describe('γ: share of the uniform distribution; 1 is mtl.'),
+      explore: z.number().min(0).max(1).default(0.02).describe('γ: share of the uniform distribution; 1 is mtl.'),
       learningRate: z.number().positive().default(0.01).describe('η₂ of Adam.'),
       steps: z.int().min(1).default(8).describe('Steps of Adam after a measurement.'),
       shuffle: z

@@ -74,18 +74,18 @@ export interface InfluenceAccess<Batch> {
    * g ∕ (√v̂ + δ). It is short enough for a difference quotient and long enough for the precision of the losses.
    */
   shift(gradient: Float32Array, out: Float32Array): void;
-  /**
-   * ℓ(xᵢ, yᵢ, T; θ + shift) − ℓ(xᵢ, yᵢ, T; θ − shift) for about so many samples of the batch and all tasks, [n, K]:
-   * positive where training (i, T) moves the parameters against the shift. NaN where a label is unknown.
-   */
-  slopes(batch: Batch, samples: number, shift: Float32Array): Promise<Slopes>;
+  /** Losses ℓ(xᵢ, yᵢ, T; θ ± shift) of about so many samples of the batch on all tasks. */
+  losses(batch: Batch, samples: number, shift: Float32Array): Promise<ShiftedLosses>;
 }
 
-export interface Slopes {
+/** Losses at two points; ≥ 0, NaN where a label is unknown. */
+export interface ShiftedLosses {
   /** Places in the batch, n. */
   readonly samples: Int32Array;
-  /** [n, K] */
-  readonly values: Float32Array;
+  /** At θ + shift, [n, K]. */
+  readonly ahead: Float32Array;
+  /** At θ − shift, [n, K]. */
+  readonly behind: Float32Array;
 }
 
 /**

@@ -37,11 +37,11 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
       const factor = (RELATIVE_LENGTH * norm(arena.values)) / length;
       for (let i = 0; i < out.length; i++) out[i] *= factor;
     },
-    slopes: async (batch, samples, shift) => {
+    losses: async (batch, samples, shift) => {
       const places = from.sample(batch, samples);
       const ahead = await arena.shifted(shift, 1, () => from.losses(batch, places));
       const behind = await arena.shifted(shift, -1, () => from.losses(batch, places));
-      return { samples: places, values: ahead.map((loss, at) => loss - behind[at]) };
+      return { samples: places, ahead, behind };
     },
   };
 }

@@ -29,7 +29,7 @@ describe('the lines of a text', () => {
 
 describe('a table of forecasts', () => {
   // + 0: JavaScript writes −0 as 0.
-  const value = fc.oneof(fc.double({ noDefaultInfinity: true }), fc.constant(Number.NaN)).map((x) => x + 0);
+  const value = fc.oneof(fc.double({ min: -1e150, max: 1e150 }), fc.constant(Number.NaN)).map((x) => x + 0);
   const name = fc.string({ unit: fc.constantFrom('A', 'b', '1', ',', '"', '\n', 'é', '-'), minLength: 1 });
   const row = fc.record({
     date: fc.constantFrom('2020-01-02', '2020-01-03', '"d"'),

@@ -105,7 +105,8 @@ describe.each(Object.entries(PROBLEMS))('%s', async (_, create) => {
     const [gradient, shift, ofTask] = [0, 1, 2].map(() => new Float32Array(influence.size));
     await influence.gradient(0, gradient);
     influence.shift(gradient, shift);
-    const { samples, values } = await influence.slopes(batch, problem.sizeOf(batch), shift);
+    const { samples, ahead, behind } = await influence.losses(batch, problem.sizeOf(batch), shift);
+    const values = ahead.map((loss, at) => loss - behind[at]);
     expect(samples).toHaveLength(problem.sizeOf(batch));
     const K = problem.tasks.length;
     for (let task = 0; task < K; task++) {

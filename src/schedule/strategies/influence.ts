@@ -8,10 +8,10 @@ import {
   requireAbilities,
   type Status,
 } from '../problem.js';
-import { joinSnapshots, partOf } from '../snapshots.js';
+import { joinSnapshots, partOf, stateOnly } from '../snapshots.js';
 import type { EpisodeReport, SampledChoice, Strategy } from '../strategy.js';
 import { entropyOf, softmaxOf } from './distribution.js';
-import { Measurements, meanOf, significance } from './measurements.js';
+import { Measurements, meanOf, type Slopes, significance, slopesOf } from './measurements.js';
 import { Policy } from './policy.js';
 import { Standardisation } from './standardisation.js';
 
@@ -20,14 +20,12 @@ export interface InfluenceOptions {
   readonly hidden: readonly number[];
   /** Feature groups that φ does not see; null: those that cost a pass of the model. */
   readonly without: readonly string[] | null;
-  /** M: updates between two measurements. */
+  /** M: updates between two measurements; a quarter of that until the memory is full. */
   readonly every: number;
   /** Samples of the batch that are measured; null: as many as the problem suggests. */
   readonly samples: number | null;
   /** Measurements that φ learns from: the last so many. */
   readonly memory: number;
-  /** Decay of the moving average of the main task's gradient. */
-  readonly smoothing: number;
   /** β, weight of the entropy: where φ has learned all there is, π ∝ exp(credit ∕ β). */
   readonly entropy: number;
   /** γ: share of the uniform distribution in what is drawn from; 1 is multi-task learning. */
@@ -46,9 +44,8 @@ export const INFLUENCE: InfluenceOptions = {
   every: 10,
   samples: null,
   memory: 32,
-  smoothing: 0.8,
   entropy: 0.25,
-  explore: 0.05,
+  explore: 0.02,
   learningRate: 0.01,
   steps: 8,
   shuffle: false,
@@ -58,7 +55,7 @@ export const INFLUENCE: InfluenceOptions = {
  * Beyond the paper: credit for every decision instead of one reward for an episode. Every M updates g is the gradient of
  * the main task on validation data kept for this alone, and θ ± u a step of the optimiser along it. To first order
  *
- *     r_iT = ℓ(xᵢ, yᵢ, T; θ + u) − ℓ(xᵢ, yᵢ, T; θ − u)  =  2 ∇ℓ_iT · u
+ *     ℓ(xᵢ, yᵢ, T; θ + u) − ℓ(xᵢ, yᵢ, T; θ − u)  =  2 ∇ℓ_iT · u
  *
  * is proportional to how much a training step on (i, T) lowers the main task's validation loss: as in DDS (Wang et al.
  * 2020) and Auto-λ (Liu et al. 2022), with the influence of a sample measured through Adam (Xia et al. 2024), but for all
@@ -78,8 +75,6 @@ export class Influence<Batch> implements Strategy<Batch> {
   private readonly access: InfluenceAccess<Batch>;
   private readonly scale: Standardisation;
   private readonly measurements: Measurements;
-  /** Σ dⁿ⁻ⁱ gᵢ; its length does not matter. */
-  private readonly gradient: Float32Array;
   private draws: Random;
   private shuffling: Random;
   private replay: Random;
@@ -98,7 +93,6 @@ export class Influence<Batch> implements Strategy<Batch> {
     // What all samples of a batch share cannot be told from the noise of its measurement.
     this.scale = new Standardisation(this.width, true);
     this.measurements = new Measurements(this.width, problem.tasks.length, options.memory);
-    this.gradient = new Float32Array(this.access.size);
     // The stream and the way of drawing are those of mtl, so that γ = 1 gives its bits.
     this.draws = random.fork('mtl');
     this.shuffling = random.fork('influence shuffling');
@@ -138,7 +132,7 @@ export class Influence<Batch> implements Strategy<Batch> {
     const size = this.problem.sizeOf(batch);
     const K = this.problem.tasks.length;
     const features = await this.features(batch, status, this.shuffling);
-    if ((status.update - 1) % this.options.every === 0) await this.measure(batch, features);
+    if ((status.update - 1) % this.interval === 0) await this.measure(batch, features);
     const { probabilities } = await this.network.evaluate(features, this.scale);
     const tasks = new Int32Array(size);
     let entropy = 0;
@@ -164,20 +158,17 @@ export class Influence<Batch> implements Strategy<Batch> {
       scale: this.scale.state(),
       learned: structuredClone(this.learned),
     };
-    const gradient = { dtype: 'F32', shape: [this.gradient.length], data: this.gradient } as const;
     return joinSnapshots({
       policy: this.network.capture(),
       measurements: this.measurements.capture(),
-      own: { tensors: new Map([['gradient', gradient]]), state: own },
+      own: stateOnly(own),
     });
   }
 
   restore(snapshot: Snapshot): void {
     this.network.restore(partOf(snapshot, 'policy'));
     this.measurements.restore(partOf(snapshot, 'measurements'));
-    const { tensors, state } = partOf(snapshot, 'own');
-    const { draws, shuffling, replay, scale, learned } = state as InfluenceState;
-    this.gradient.set(tensors.get('gradient')!.data as Float32Array);
+    const { draws, shuffling, replay, scale, learned } = partOf(snapshot, 'own').state as InfluenceState;
     this.draws = Random.restore(draws);
     this.shuffling = Random.restore(shuffling);
     this.replay = Random.restore(replay);
@@ -191,27 +182,27 @@ export class Influence<Batch> implements Strategy<Batch> {
 
   /** One measurement, and what is learned from it and those before. */
   private async measure(batch: Batch, features: Float32Array): Promise<void> {
-    const { access, gradient, width, learned } = this;
-    const latest = new Float32Array(access.size);
-    await access.gradient(learned.measured % access.pieces, latest);
-    for (let i = 0; i < latest.length; i++) gradient[i] = this.options.smoothing * gradient[i] + latest[i];
-    access.shift(gradient, latest);
+    const { access, width, learned } = this;
+    const [gradient, shift] = [new Float32Array(access.size), new Float32Array(access.size)];
+    await access.gradient(learned.measured % access.pieces, gradient);
+    access.shift(gradient, shift);
     learned.measured++;
-    const { samples, values } = await access.slopes(batch, this.options.samples ?? access.samples, latest);
+    const { samples, ...losses } = await access.losses(batch, this.options.samples ?? access.samples, shift);
+    const slopes = slopesOf(losses);
     const rows = new Float32Array(samples.length * width);
     for (const [i, place] of samples.entries()) {
       rows.set(features.subarray(place * width, (place + 1) * width), i * width);
     }
-    await this.examine(rows, values);
+    await this.examine(rows, slopes);
     this.scale.add(Array.from(samples.keys(), (i) => rows.subarray(i * width, (i + 1) * width)));
-    this.measurements.add(rows, values);
+    this.measurements.add(rows, slopes);
     await this.learn();
   }
 
   /** Takes in what φ gains on a measurement that it has not learned from, once it has learned anything. */
-  private async examine(features: Float32Array, slopes: Float32Array): Promise<void> {
+  private async examine(features: Float32Array, slopes: Slopes): Promise<void> {
     const { probabilities } = await this.network.evaluate(features, this.scale);
-    const gain = this.measurements.gainOf(probabilities, slopes);
+    const gain = this.measurements.gainOf(probabilities, slopes, this.measurements.credit(this.learned.marginal));
     if (gain === undefined) return;
     this.learned.gains.push(gain);
     if (this.learned.gains.length > this.options.memory) this.learned.gains.shift();
@@ -220,16 +211,12 @@ export class Influence<Batch> implements Strategy<Batch> {
   private async learn(): Promise<void> {
     const { steps, learningRate, entropy } = this.options;
     const { learned } = this;
-    const credit = this.measurements.credit();
-    const { means, unit, significance: sure } = credit;
-    if (sure > 0) {
-      const target = softmaxOf(means.map((mean) => mean / unit / entropy));
-      learned.marginal = learned.marginal.map((p, task) => p + sure * (target[task] - p));
-    }
-    // Tasks that are useless for all samples together may well be the best for some: φ has a unit even then.
-    const ofSamples = { ...credit, unit: Math.max(unit, LEAST_UNIT) };
+    const credit = this.measurements.credit(learned.marginal);
+    const { means, significance: sure } = credit;
+    const target = softmaxOf(means.map((mean) => mean / entropy));
+    learned.marginal = learned.marginal.map((p, task) => p + sure * (target[task] - p));
     for (let step = 0; step < steps; step++) {
-      const { features, credits } = this.measurements.draw(MINIBATCH, ofSamples, this.replay);
+      const { features, credits } = this.measurements.draw(MINIBATCH, credit, this.replay);
       learned.norms += await this.network.ascendCredits(features, credits, this.scale, { entropy, learningRate });
       learned.steps++;
     }
@@ -248,6 +235,12 @@ export class Influence<Batch> implements Strategy<Batch> {
       shuffled.set(features.subarray(from * width, (from + 1) * width), to * width);
     }
     return shuffled;
+  }
+
+  /** Updates between two measurements now. */
+  private get interval(): number {
+    const { every, memory } = this.options;
+    return this.learned.measured < memory ? Math.ceil(every / 4) : every;
   }
 
   /** λ. */
@@ -295,5 +288,3 @@ interface Learned {
 const MINIBATCH = 256;
 /** Gains of φ before it is trusted. */
 const FEWEST = 4;
-/** Smallest mean of r̂ that φ takes for a full credit. */
-const LEAST_UNIT = 0.1;

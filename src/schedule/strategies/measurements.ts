@@ -1,35 +1,55 @@
 import type { Random } from '../../random.js';
 import type { Snapshot } from '../../run/index.js';
+import type { ShiftedLosses } from '../problem.js';
 
-/** How raw slopes become credits, from the measurements in memory. */
+/** How slopes become credits under a policy, from the measurements in memory. */
 export interface Credit {
-  /** s_T: mean |r| of each task, the slope that counts as large. */
-  readonly sizes: readonly number[];
-  /** Mean of each task's squashed slopes. */
-  readonly means: readonly number[];
-  /** ρ: the largest of them, the unit of credit. */
+  /** Mean |d| of each task. */
+  readonly scales: readonly number[];
+  /** ρ, the largest mean of d̂ among the tasks; at least LEAST_UNIT. */
   readonly unit: number;
-  /** How sure it is that ρ is not noise, from 0 to 1. */
+  /** Mean loss under the policy. */
+  readonly loss: number;
+  /** Mean credit of each task. */
+  readonly means: readonly number[];
+  /** How sure it is that the best task is better than the worst, from 0 to 1. */
   readonly significance: number;
 }
 
-interface Measurement {
+/** Samples on all tasks: [n, K], NaN where unknown. */
+export interface Slopes {
+  /** d: slope of √ℓ along the shift. */
+  readonly slopes: Float32Array;
+  /** ℓ. */
+  readonly losses: Float32Array;
+}
+
+interface Measurement extends Slopes {
   /** [n, F] */
   readonly features: Float32Array;
-  /** r [n, K], NaN where unknown. */
-  readonly slopes: Float32Array;
+}
+
+/** What the losses at two points say. */
+export function slopesOf({ ahead, behind }: Pick<ShiftedLosses, 'ahead' | 'behind'>): Slopes {
+  return {
+    slopes: ahead.map((loss, at) => Math.sqrt(loss) - Math.sqrt(behind[at])),
+    losses: ahead.map((loss, at) => (loss + behind[at]) / 2),
+  };
 }
 
 /**
- * The last measurements of `influence`: features of some samples and their slopes r on all tasks. The credit of a
- * decision is
+ * The last measurements of `influence`: features of some samples, and the slopes and sizes of their losses on all tasks.
  *
- *     credit_iT = r̂_iT ∕ ρ,   r̂_iT = r_iT ∕ √(r_iT² + s_T²)
+ * The gradient of a squared error ℓ = e² is a direction times a size, ∇ℓ = 2e·∇e. The credit of a decision has a part for
+ * each: how steadily the direction agrees with the main task's, and what the size adds to the noise of an update,
  *
- * A slope that is large now and then, but as often negative, comes from a noisy label and teaches little, while one that
- * is small but always positive teaches much: squashing makes the mean of r̂ a matter of the sign, for each kind of sample
- * that the features tell apart, and s_T makes it independent of the size of a task's gradients. ρ makes credits
- * comparable between problems: a task as helpful as the best has about 1, a useless one 0.
+ *     credit_iT = d̂_iT ∕ ρ − min(ℓ_iT ∕ ℓ̄, LARGEST) ∕ 2,   d̂ = d ∕ √(d² + s_T²),   d = √ℓ(θ + u) − √ℓ(θ − u)
+ *
+ * with the mean loss ℓ̄ of what is trained now. An optimiser that normalises its step, as Adam does, moves the main loss by
+ * S ∕ √N with the mean slope S of what is trained and the mean square N of its gradients: its logarithm has the derivative
+ * r ∕ S − r² ∕ 2N by the probability of a decision, of which this is a version that few outliers cannot spoil. d̂ is a matter
+ * of sign: a label of pure noise has a mean of 0, however large its gradients are. In the mean the credit is ½ for the best
+ * task, −½ for a useless one of the same size, and far less for labels whose noise makes large gradients.
  */
 export class Measurements {
   private kept: Measurement[] = [];
@@ -41,39 +61,43 @@ export class Measurements {
     private readonly memory: number,
   ) {}
 
-  add(features: Float32Array, slopes: Float32Array): void {
-    this.kept.push({ features, slopes });
+  add(features: Float32Array, { slopes, losses }: Slopes): void {
+    this.kept.push({ features, slopes, losses });
     if (this.kept.length > this.memory) this.kept.shift();
   }
 
   /**
-   * The unit of credit and its significance. The means of single measurements scatter, because each has a gradient of
-   * its own: their scatter gives the standard error, and a unit within Z of them counts for nothing.
+   * The credits under a policy that is the same for all samples. Measurements scatter, each having a gradient of its own:
+   * from the scatter of the difference between the best and the worst task follows how sure that difference is.
    */
-  credit(): Credit {
-    const sizes = this.perTask((r) => Math.abs(r)).map(({ mean }) => mean);
-    const squashed = this.perTask((r, task) => squash(r, sizes[task]));
-    const best = squashed.reduce((a, b) => (Math.abs(b.mean) > Math.abs(a.mean) ? b : a));
-    const unit = Math.abs(best.mean);
-    const means = squashed.map(({ mean }) => mean);
-    return { sizes, means, unit, significance: this.kept.length < FEWEST ? 0 : significance({ ...best, mean: unit }) };
+  credit(policy: readonly number[]): Credit {
+    const scales = this.perTask(({ slopes }, at) => Math.abs(slopes[at])).map((values) => meanOf(values).mean);
+    const directions = this.perTask(({ slopes }, at, task) => squash(slopes[at], scales[task]));
+    const sizes = this.perTask(({ losses }, at) => losses[at]);
+    const unit = Math.max(LEAST_UNIT, ...directions.map((values) => meanOf(values).mean));
+    const loss = sizes.reduce((sum, values, task) => sum + policy[task] * meanOf(values).mean, 0);
+    const rule = { scales, unit, loss };
+    const credits = this.perTask((of, at, task) => creditOf(of, at, task, rule));
+    const means = credits.map((values) => meanOf(values).mean);
+    const best = credits[means.indexOf(Math.max(...means))];
+    const worst = credits[means.indexOf(Math.min(...means))];
+    const sure = significance(meanOf(best.map((credit, i) => credit - worst[i])));
+    return { ...rule, means, significance: this.kept.length < FEWEST ? 0 : sure };
   }
 
   /**
-   * How much more r̂ distributions [n, K] that differ from sample to sample earn than their mean does for all, by slopes
-   * that nothing was learned from yet, per unit of their difference; undefined where there is none.
+   * How much more credit distributions [n, K] that differ from sample to sample earn than their mean does for all, by
+   * slopes that nothing was learned from yet, per unit of their difference; undefined where there is none.
    */
-  gainOf(distributions: Float32Array, slopes: Float32Array): number | undefined {
-    if (this.kept.length === 0) return undefined;
+  gainOf(distributions: Float32Array, slopes: Slopes, credit: Credit): number | undefined {
     const K = this.tasks;
-    const n = slopes.length / K;
-    const { sizes } = this.credit();
+    const n = distributions.length / K;
     let [gain, squares] = [0, 0];
     for (let task = 0; task < K; task++) {
       let mean = 0;
-      for (let at = task; at < slopes.length; at += K) mean += distributions[at] / n;
-      for (let at = task; at < slopes.length; at += K) {
-        const value = squash(slopes[at], sizes[task]);
+      for (let at = task; at < distributions.length; at += K) mean += distributions[at] / n;
+      for (let at = task; at < distributions.length; at += K) {
+        const value = creditOf(slopes, at, task, credit);
         if (!Number.isNaN(value)) gain += (distributions[at] - mean) * value;
         squares += (distributions[at] - mean) ** 2;
       }
@@ -82,28 +106,25 @@ export class Measurements {
   }
 
   /** So many measured samples with their credits [n, K], drawn with repetition. */
-  draw(count: number, { sizes, unit }: Credit, random: Random): { features: Float32Array; credits: Float32Array } {
+  draw(count: number, credit: Credit, random: Random): { features: Float32Array; credits: Float32Array } {
     const { width, tasks: K } = this;
     const features = new Float32Array(count * width);
     const credits = new Float32Array(count * K);
     for (let row = 0; row < count; row++) {
-      const { features: from, slopes } = this.kept[random.int(this.kept.length)];
-      const i = random.int(slopes.length / K);
-      features.set(from.subarray(i * width, (i + 1) * width), row * width);
-      const values = Array.from(sizes, (size, task) => squash(slopes[i * K + task], size) / unit);
-      const known = values.filter((value) => !Number.isNaN(value));
+      const from = this.kept[random.int(this.kept.length)];
+      const i = random.int(from.slopes.length / K);
+      features.set(from.features.subarray(i * width, (i + 1) * width), row * width);
+      const values = Array.from({ length: K }, (_, task) => creditOf(from, i * K + task, task, credit));
       // A task without a label is neither better nor worse than the others.
-      const mean = known.length === 0 ? 0 : known.reduce((sum, value) => sum + value, 0) / known.length;
-      values.forEach((value, task) => {
-        credits[row * K + task] = Number.isNaN(value) ? mean : value;
-      });
+      const { mean } = meanOf(values.filter((value) => !Number.isNaN(value)));
+      for (const [task, value] of values.entries()) credits[row * K + task] = Number.isNaN(value) ? mean : value;
     }
     return { features, credits };
   }
 
   capture(): Snapshot {
-    const tensors = this.kept.flatMap(({ features, slopes }, i) =>
-      Object.entries({ features, slopes }).map(
+    const tensors = this.kept.flatMap((arrays, i) =>
+      Object.entries(arrays).map(
         ([name, data]) => [`${i}.${name}`, { dtype: 'F32', shape: [data.length], data }] as const,
       ),
     );
@@ -115,26 +136,41 @@ export class Measurements {
     this.kept = Array.from({ length: (state as { kept: number }).kept }, (_, i) => ({
       features: array(`${i}.features`),
       slopes: array(`${i}.slopes`),
+      losses: array(`${i}.losses`),
     }));
   }
 
-  /** Mean over all known slopes of each task, and the standard error of the mean from its scatter over measurements. */
-  private perTask(value: (r: number, task: number) => number): Mean[] {
+  /** For each task, the mean of a value over the known slopes of each measurement; NaN where none is known. */
+  private perTask(value: (of: Slopes, at: number, task: number) => number): number[][] {
     const K = this.tasks;
-    return Array.from({ length: K }, (_, task) => {
-      const means: number[] = [];
-      for (const { slopes } of this.kept) {
+    return Array.from({ length: K }, (_, task) =>
+      this.kept.map((measurement) => {
+        const { slopes } = measurement;
         let [sum, count] = [0, 0];
         for (let at = task; at < slopes.length; at += K) {
           if (Number.isNaN(slopes[at])) continue;
-          sum += value(slopes[at], task);
+          sum += value(measurement, at, task);
           count++;
         }
-        if (count > 0) means.push(sum / count);
-      }
-      return meanOf(means);
-    });
+        return sum / count;
+      }),
+    );
   }
+}
+
+function creditOf(
+  { slopes, losses }: Slopes,
+  at: number,
+  task: number,
+  { scales, unit, loss }: Pick<Credit, 'scales' | 'unit' | 'loss'>,
+): number {
+  const size = loss > 0 ? Math.min(losses[at] / loss, LARGEST) : 0;
+  return squash(slopes[at], scales[task]) / unit - size / 2;
+}
+
+/** d ∕ √(d² + s²), between −1 and 1. */
+function squash(slope: number, scale: number): number {
+  return slope === 0 ? 0 : slope / Math.sqrt(slope * slope + scale * scale);
 }
 
 /** A mean and its standard error. */
@@ -144,10 +180,11 @@ export interface Mean {
 }
 
 export function meanOf(values: readonly number[]): Mean {
-  const n = values.length;
+  const known = values.filter((value) => !Number.isNaN(value));
+  const n = known.length;
   if (n === 0) return { mean: 0, error: Number.POSITIVE_INFINITY };
-  const mean = values.reduce((a, b) => a + b, 0) / n;
-  const scatter = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const mean = known.reduce((a, b) => a + b, 0) / n;
+  const scatter = known.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   return { mean, error: n < 2 ? Number.POSITIVE_INFINITY : Math.sqrt(scatter / (n - 1) / n) };
 }
 
@@ -156,12 +193,11 @@ export function significance({ mean, error }: Mean): number {
   return mean > 0 ? Math.max(0, 1 - ((Z * error) / mean) ** 2) : 0;
 }
 
-/** r ∕ √(r² + s²), between −1 and 1. */
-function squash(r: number, size: number): number {
-  return r === 0 ? 0 : r / Math.sqrt(r * r + size * size);
-}
-
 /** Measurements before anything is learned. */
 const FEWEST = 4;
 /** Standard errors that a mean must exceed. */
 const Z = 2;
+/** Bound of a loss in units of the mean. */
+const LARGEST = 9;
+/** Smallest ρ: a weaker agreement is hardly more than noise. */
+const LEAST_UNIT = 0.1;

@@ -7,7 +7,7 @@ import {
   type GradientAccess,
   type InfluenceAccess,
   type Problem,
-  type Slopes,
+  type ShiftedLosses,
   type Status,
   type Task,
   taskIndex,
@@ -110,7 +110,7 @@ export class LinearProblem implements Problem<LinearBatch> {
       },
       // The loss is quadratic: its difference quotient is exact for a shift of any length.
       shift: (gradient, out) => out.set(gradient),
-      slopes: async (data, samples, shift) => this.slopes(data, samples, shift),
+      losses: async (data, samples, shift) => this.shiftedLosses(data, samples, shift),
     };
   }
 
@@ -212,21 +212,18 @@ export class LinearProblem implements Problem<LinearBatch> {
     };
   }
 
-  private slopes(data: LinearBatch, most: number, shift: Float32Array): Slopes {
+  private shiftedLosses(data: LinearBatch, most: number, shift: Float32Array): ShiftedLosses {
     const [n, K] = [Math.min(most, data.kinds.length), this.tasks.length];
     const before = this.weights.slice();
     const losses = (sign: number) => {
       this.weights.forEach((_, j) => {
         this.weights[j] = before[j] + sign * shift[j];
       });
-      return Float64Array.from({ length: n * K }, (_, at) => this.loss(data, Math.floor(at / K), at % K));
+      return Float32Array.from({ length: n * K }, (_, at) => this.loss(data, Math.floor(at / K), at % K));
     };
     const [ahead, behind] = [losses(1), losses(-1)];
     this.weights.set(before);
-    return {
-      samples: Int32Array.from({ length: n }, (_, i) => i),
-      values: Float32Array.from(ahead, (loss, at) => loss - behind[at]),
-    };
+    return { samples: Int32Array.from({ length: n }, (_, i) => i), ahead, behind };
   }
 
   private columns(group: string, batch: LinearBatch, status: Status): ((i: number) => number)[] {
