@@ -53,13 +53,12 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     private readonly parts: Parts,
   ) {
     const { training, evaluation, data } = parts;
-    this.features = FEATURES.map((group) => ({
+    this.learningRate = learningRateOf(config.learning);
+    const scrambled = 'origin' in data.train ? data.train : undefined;
+    this.features = (scrambled === undefined ? FEATURES : [...FEATURES, ORIGIN]).map((group) => ({
       ...group,
       costly: group.name === 'training' && config.mainLoss !== 'cached',
     }));
-    this.learningRate = learningRateOf(config.learning);
-    const scrambled = 'origin' in data.train ? data.train : undefined;
-    this.features = scrambled === undefined ? FEATURES : [...FEATURES, ORIGIN];
     if (scrambled !== undefined) {
       const waits = this.tasks.map(({ number }) => number);
       this.oracle = (batch) => scrambledOracle(scrambled, batch, { waits, main: this.main });
@@ -236,8 +235,8 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   }
 
   async close(): Promise<void> {
-    await (await this.gradientProgram)?.close();
     for (const resource of [...this.parts.opened].reverse()) await resource.close();
+    await (await this.gradientProgram)?.close();
   }
 
   private *batchesOf(pairs: PairedSequences): Generator<TranslationBatch> {
