@@ -114,16 +114,17 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       ranks,
     });
     const { forward: model, inputs } = network;
-    let inference: Inference;
+    let inference: Inference | undefined;
     try {
       // The steps of a recurrence are too small to be divided over threads.
       inference = await Inference.create({ model, inputs, arena: training.arena, ranks });
+      return new SeriesProblem(config, data, network, training, inference, random);
     } catch (error) {
       // The threads of the workers would keep the process alive.
       await training.close();
+      await inference?.close();
       throw error;
     }
-    return new SeriesProblem(config, data, network, training, inference, random);
   }
 
   nextBatch(): SeriesBatch {
@@ -242,9 +243,9 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   }
 
   async close(): Promise<void> {
-    await (await this.gradientProgram)?.close();
     await this.training.close();
     await this.inference.close();
+    await (await this.gradientProgram)?.close();
   }
 
   private batchOf(ends: Int32Array): SeriesBatch {
