@@ -124,7 +124,7 @@ export async function probeRun(config: TrainConfig, options: ProbeRunOptions): P
   }
 }
 
-export const BRANCHES = 'branches.jsonl';
+const BRANCHES = 'branches.jsonl';
 const FORMAT = 'tcts probe 1';
 /** Milliseconds. */
 const TURN_INTERVAL = 50;

@@ -108,7 +108,7 @@ function kindOf({ config }: PlannedRun): string {
 }
 
 /** Strategies that cost nothing besides the update; self-paced, which looks at every loss first, is not one of them. */
-const PLAIN = new Set(['fixed', 'mtl', 'oracle', 'curriculum', 'annealing', 'window']);
+const PLAIN = new Set(['fixed', 'mtl', 'static', 'oracle', 'curriculum', 'annealing', 'window']);
 
 /** How long a trial goes on after its first update, and how long it may take altogether. */
 const TRIAL_SECONDS = 3;

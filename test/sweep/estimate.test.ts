@@ -39,7 +39,7 @@ it('is never shorter than the longest run', async () => {
 it('tries strategies that cost more, and other models, apart', async () => {
   const { run, tried } = pretence();
   const text =
-    'base: base.yaml\ngroups: [{name: a, grid: {strategy.name: [fixed, mtl, self-paced, learned], threads: [1, 2]}}]\n';
+    'base: base.yaml\ngroups: [{name: a, grid: {strategy.name: [fixed, mtl, static, self-paced, learned], threads: [1, 2]}}]\n';
   expect((await estimate(runsOf(text), { cores: 2, run })).trials).toBe(6);
   expect(tried.map(({ name }) => name)).toEqual([
     'a,strategy=fixed,threads=1,seed=1',
