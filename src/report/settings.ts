@@ -131,7 +131,9 @@ function dataTitle(all: ReadonlyMap<string, unknown>): string {
     .map((key) => all.get(key))
     .find((value) => typeof value === 'string');
   if (name !== undefined) return basename(String(name));
-  if (all.get('problem.data.format') === 'synthetic') return 'synthetic market';
+  if (all.get('problem.data.format') === 'synthetic') {
+    return all.get('problem.kind') === 'series' ? 'synthetic series' : 'synthetic market';
+  }
   if (all.get('problem.data.from') === 'toy') return 'toy languages';
   return String(all.get('problem.kind') ?? 'unknown problem');
 }

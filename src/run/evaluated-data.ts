@@ -35,10 +35,10 @@ export function dataDigest(pieces: Iterable<string | Uint8Array>): string {
 
 /** What the `problem.data` of a configuration is called. */
 export function dataName(data: unknown): string {
-  const { folder, path, market, from, format, seed } = z.looseObject({}).catch({}).parse(data);
+  const { folder, path, market, from, format, rows, seed } = z.looseObject({}).catch({}).parse(data);
   const found = [folder, path].find((name) => typeof name === 'string');
   if (found !== undefined) return typeof market === 'string' ? `${found}, ${market}` : String(found);
   if (from === 'toy') return `toy languages, seed ${String(seed ?? 1)}`;
-  if (format === 'synthetic') return `synthetic market, seed ${String(seed ?? 1)}`;
+  if (format === 'synthetic') return `synthetic ${rows === undefined ? 'market' : 'series'}, seed ${String(seed ?? 1)}`;
   return 'its own data';
 }

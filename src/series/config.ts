@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { section } from '../run/index.js';
 
 const share = z.number().gt(0).lt(1);
+const horizon = z.int().min(1).max(100_000);
 
 /** The `data` of a configuration. */
 export const dataSchema = z
@@ -23,7 +24,7 @@ export const dataSchema = z
     }),
     z.strictObject({
       format: z.literal('synthetic').describe('A made-up series: a daily cycle, a slow swing and bursts of noise.'),
-      rows: z.int().min(1).default(4000).describe('Moments.'),
+      rows: z.int().min(1).max(10_000_000).default(4000).describe('Moments.'),
       seed: z.int().min(0).default(1).describe('Seed of the series; that of the run does not change it.'),
     }),
   ])
@@ -46,11 +47,12 @@ export const seriesSchema = z.strictObject({
       .describe('Cut the series into so many blocks and each of them into the three parts: all parts see all seasons.'),
   }).describe('Shares of the rows; samples whose labels reach beyond their part are left out.'),
   tasks: z
-    .array(z.int().min(1))
+    .array(horizon)
     .min(1)
+    .refine((all) => new Set(all).size === all.length, 'expected each horizon once')
     .default([1, 6, 12, 24, 48])
     .describe('Horizons in steps; a task each: how much larger the target is so many steps ahead.'),
-  main: z.int().min(1).default(24).describe('Horizon of the main task.'),
+  main: horizon.default(24).describe('Horizon of the main task.'),
   window: z.int().min(1).default(48).describe('Steps that the model sees.'),
   step: z.int().min(1).default(1).describe('Rows from one step of windows and horizons to the next.'),
   model: section({
@@ -72,6 +74,7 @@ export const seriesSchema = z.strictObject({
     noise: z
       .number()
       .min(0)
+      .max(1e6)
       .default(0)
       .describe('Deviation of the noise in the main labels, in units of the label; 0: none.'),
     share: share.default(0.5).describe('Training samples that get it: those with the largest feature spread.'),
@@ -83,5 +86,5 @@ export type SeriesConfig = z.output<typeof seriesSchema>;
 
 /** The horizons of a configuration, ascending. */
 export function horizonsOf({ tasks }: Pick<SeriesConfig, 'tasks'>): number[] {
-  return [...new Set(tasks)].sort((a, b) => a - b);
+  return [...tasks].sort((a, b) => a - b);
 }

@@ -56,6 +56,12 @@ describe('bad input is one sentence', () => {
       /wave\.csv: problem\.data\.target: there is no column "OT", expected one of y, z/,
     ],
     [['--set', 'problem.main=3'], /problem\.main: 3 is not among the tasks 1, 2, 4/],
+    [['--set', 'problem.tasks=[1, 2, 1]'], /problem\.tasks: expected each horizon once/],
+    [['--set', 'problem.corruption.noise=1e300'], /problem\.corruption\.noise: expected a number from 0 to 1000000/],
+    [
+      ['--set', 'problem.data={format: synthetic, rows: 1e10}'],
+      /problem\.data\.rows: expected an integer from 1 to 10000000, found 10000000000/,
+    ],
     [['--set', 'problem.tasks=[2, 200]'], /problem\.split\.validation: rows 301 to 400 have no sample/],
   ])('%j', async (args, sentence) => {
     const { code, stdout, stderr } = await tcts(folderWith(), 'train', 'small.yaml', '--quiet', ...args);

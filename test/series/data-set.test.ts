@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { dataName } from '../../src/run/index.js';
 import { seriesData, syntheticSeries, windowsAt } from '../../src/series/index.js';
 import { smallConfig, tableOf } from './small-series.js';
 
@@ -119,4 +120,8 @@ it.each([
   [{ validation: { reward: 0.02 } }, 'problem.validation.reward: rows 361 to 362 have no sample'],
 ])('refuses %j', (over, message) => {
   expect(() => seriesData(smallConfig(over), syntheticSeries({ rows: 600, seed: 1 }))).toThrow(message);
+});
+
+it('a made-up series is not called a market', () => {
+  expect(dataName(smallConfig().data)).toMatch(/^synthetic series, seed \d+$/);
 });
