@@ -165,7 +165,7 @@ function makeRun(
     out: 'runs',
     name: `any-${seed}`,
     threads: 1,
-    workers: 1,
+    workers: 'auto',
     problem,
     strategy: { name: strategy, ...(strategy === 'learned' ? { without: [] } : {}) },
     training: { episodes, steps: 10 },

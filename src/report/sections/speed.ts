@@ -57,5 +57,7 @@ function modelOf({ keys }: Setting): unknown {
 
 function coresOf({ config }: ReportedRun): string {
   const { threads, workers } = config as { threads?: unknown; workers?: unknown };
+  // As many workers as threads, with one thread each.
+  if (workers === 'auto') return `1 × ${String(threads ?? '?')}`;
   return `${String(threads ?? '?')} × ${String(workers ?? '?')}`;
 }
