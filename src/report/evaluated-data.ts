@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { groupBy } from '../groups.js';
 import type { EvaluatedData } from '../run/index.js';
 import type { Evaluations, ForecastFigures, PolicyFigures } from './evaluations.js';
@@ -33,10 +34,12 @@ export function separateData(all: readonly DataSet[]): SeparatedData {
         figures.filter((one) => {
           const isCommon = keyOf(one) === keys.get(one.split);
           if (!isCommon) others.push({ data, setting, figures: one });
-          // A copy of the run's own data gives its own figures again.
-          const isOwn = (other: T) =>
-            other.split === one.split && other.data?.own === true && keyOf(other) === keyOf(one);
-          return isCommon && (one.data?.own !== false || !figures.some(isOwn));
+          // What was measured on the run's own data as well, a copy of them gives again.
+          const isAgain = (own: T) =>
+            own.data?.own === true &&
+            keyOf(own) === keyOf(one) &&
+            basename(one.folder).startsWith(`${basename(own.folder)}-on-`);
+          return isCommon && (one.data?.own !== false || !figures.some(isAgain));
         });
       const runs = setting.runs.map((run) => {
         const { forecasts, translations, policies } = run.evaluations;

@@ -86,6 +86,16 @@ describe('a report on runs that were evaluated on different data', () => {
     expect(existsSync(join(folder, 'report/tables/multi30k-on-copy.md'))).toBe(false);
   });
 
+  it('does not lose what was measured on the copy alone', async () => {
+    const folder = temporaryFolder();
+    const { tcts } = twoTranslations(folder);
+    const copy = join(tcts, 'evaluation/test-wait-8-beam-1-on-copy-01234567');
+    cpSync(join(tcts, 'evaluation/test-wait-3-beam-1'), copy, { recursive: true });
+    setScores(copy, { data: { ...OWN, name: 'copy', own: false }, k: 8, policy: 'wait-k:8', sacrebleu: 66 });
+    await writeReport(folder);
+    expect(table(folder, 'multi30k-details')).toContain('66.00');
+  });
+
   it('keeps forecasts apart, too', async () => {
     const folder = temporaryFolder();
     const daily = (level: number) => Array.from({ length: 20 }, (_, d) => level + 0.01 * Math.sin(d));
