@@ -38,7 +38,7 @@ export function saveCheckpoint(folder: string, checkpoint: Checkpoint, options: 
   if (keep < 2) throw new RangeError(`keep is ${keep}, but at least 2 generations of checkpoints must be kept`);
   const path = join(folder, `step-${String(checkpoint.step).padStart(9, '0')}.safetensors`);
   writeAsOwner(owner, path, encodeCheckpoint(checkpoint));
-  // Those of later steps are damaged, or they would have been gone on from; they will be written again.
+  // Later ones are damaged, or the run would have resumed from them; they will be written again.
   const earlier = generations(folder).filter(({ step }) => step < checkpoint.step);
   const whole = earlier.filter((found) => !damaged.has(found.path));
   const old = [...whole.slice(keep - 1), ...earlier.filter((found) => damaged.has(found.path))];

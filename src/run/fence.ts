@@ -25,7 +25,7 @@ export function writeAsOwner(owner: Owner, path: string, data: FileData): void {
 
 /**
  * Makes a file appear by a rename. A process that once owned the folder, and was frozen while it tidied up, may remove
- * our temporary file instead of those before it: then it is written again. That the lock is lost explains every failure.
+ * our temporary file instead of those before it: then it is written again. If the lock is lost, that is the reason for any failure.
  */
 export function publish<T>(owner: Owner, make: () => T): T {
   for (let attempt = 1; ; attempt++) {

@@ -116,7 +116,7 @@ function createLock(path: string, holder: LockHolder): boolean {
   }
 }
 
-/** Whoever gets a lock tidies its folder up, and may sweep away the file that we were about to make ours from. */
+/** A process that gets the lock removes all temporary files, the one that we were about to rename among them. */
 function hasVanished(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }
@@ -190,7 +190,7 @@ function lostTo(found: ReturnType<typeof readLock>, file: string): Error {
   }
   const what =
     found === 'gone'
-      ? 'the lock is gone, so that another process has used this folder meanwhile, or may do so'
+      ? 'the lock is gone, so another process may have used this folder since, or may do so now'
       : `process ${found.pid} on host ${found.host} has taken this folder over`;
   return new LostLockError(`${what}: this process ends and writes nothing more`, { file });
 }

@@ -107,7 +107,8 @@ export type Conclude = (outcome: SessionOutcome, write: WriteFile) => Promise<vo
  * it logged since is logged again, so that `metrics.jsonl` is that of a run that was never stopped. What the loop does
  * after its last safe point must therefore leave the trainee as it is.
  *
- * A process that loses the folder to another, which holds it for dead, ends with a `LostLockError` and writes nothing more.
+ * A process that loses the folder, because another one takes it for dead, ends with a `LostLockError` and writes nothing
+ * more.
  */
 export async function runSession(
   options: SessionOptions,

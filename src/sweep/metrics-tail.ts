@@ -47,7 +47,7 @@ export class MetricsTail {
       this.rest = text.subarray(end);
       return text.subarray(0, end).toString('utf8').split('\n').slice(0, -1);
     } catch {
-      // Not there yet, or for once not to be read.
+      // Not there yet, or unreadable at the moment.
       return [];
     } finally {
       if (file !== undefined) closeSync(file);

@@ -52,7 +52,7 @@ const children = new Set<ChildProcess>();
 
 /**
  * Ctrl-Z stops this process and, as the terminal does not reach them, its children too; `fg` and `bg` continue all. The
- * children get SIGSTOP, as the system does not stop what is in a session of its own at the Ctrl-Z of no terminal.
+ * children get SIGSTOP: they are in sessions of their own without a terminal, where SIGTSTP has no effect.
  */
 function pauseWithUs(child: ChildProcess): () => void {
   if (children.size === 0) {
