@@ -78,9 +78,14 @@ export function isTemporary(name: string): boolean {
 /** Removes the temporary files, in a folder and those within it, of processes of this machine that were killed. */
 export function removeAbandoned(folder: string): void {
   if (!existsSync(folder)) return;
-  for (const path of readdirSync(folder, { recursive: true }) as string[]) {
-    const [, where, pid] = TEMPORARY.exec(basename(path)) ?? [];
-    if (where === machine() && !isAlive(Number(pid))) rmSync(join(folder, path), { force: true });
+  const here = machine();
+  try {
+    for (const path of readdirSync(folder, { recursive: true }) as string[]) {
+      const [, where, pid] = TEMPORARY.exec(basename(path)) ?? [];
+      if (where === here && !isAlive(Number(pid))) rmSync(join(folder, path), { force: true });
+    }
+  } catch (error) {
+    throw fileError(error, 'read', folder);
   }
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InputError } from '../src/errors.js';
-import { fileError, readBytes, readText, writeFileAtomic } from '../src/files.js';
+import { fileError, readBytes, readText, removeAbandoned, writeFileAtomic } from '../src/files.js';
 
 let folder: string;
 beforeEach(() => {
@@ -116,4 +116,11 @@ describe('reading', () => {
     writeFileSync(latin1, Uint8Array.of(0x47, 0xfc));
     expect(() => readText(latin1)).toThrow(`${latin1}: the file is not UTF-8 text`);
   });
+});
+
+it('where abandoned files would be looked for, a file instead of a folder is refused with a sentence', () => {
+  const path = join(folder, 'evaluation');
+  writeFileSync(path, '');
+  expect(() => removeAbandoned(path)).toThrow(InputError);
+  removeAbandoned(join(folder, 'absent'));
 });
