@@ -28,7 +28,7 @@ const ARMS = {
   'bandit (Thompson)': { name: 'bandit', method: 'thompson' },
   aligned: { name: 'aligned' },
   influence: { name: 'influence' },
-  'influence, features shuffled': { name: 'influence', shuffle: true },
+  'influence (shuffled)': { name: 'influence', shuffle: true },
   oracle: { name: 'oracle' },
 };
 
