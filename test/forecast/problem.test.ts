@@ -136,8 +136,8 @@ describe('what the scheduler sees', () => {
     const problem = await smallProblem();
     expect(problem.features).toEqual([
       { name: 'sample', width: 30 },
-      { name: 'loss', width: 1 },
-      { name: 'forecasts', width: 3 },
+      { name: 'loss', width: 1, costly: true },
+      { name: 'forecasts', width: 3, costly: true },
       { name: 'labels', width: 3 },
     ]);
     const batch = problem.nextBatch();

@@ -1,0 +1,212 @@
+// What scheduling gains: paired trainings of every strategy on problems with and without a known answer. All arms of a
+// seed start from the same parameters and see the same batches and dropout masks; the best checkpoint by validation is
+// scored once on test data. Each finished training is a line of the CSV, and what is there is not run again.
+//
+//   node bench/scheduling.mjs docs/results/scheduling.csv known-answer,contextual 101-120 --data DIR
+//   node bench/scheduling.mjs docs/results/scheduling.csv --table
+//
+// DIR holds ETT-small/, cn_data/ (qlib) and multi30k-small/ (a corpus prepared as configs/known/translation-scrambled.yaml says).
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { createProblem, trainConfigSchema } from '../dist/cli/problems.js';
+import { Random } from '../dist/index.js';
+import { holm, mean, pairedTTest, studentCritical } from '../dist/metrics/index.js';
+import { parseConfig } from '../dist/run/index.js';
+import * as schedule from '../dist/schedule/index.js';
+
+const ARMS = {
+  fixed: { name: 'fixed' },
+  mtl: { name: 'mtl' },
+  'static half': { name: 'static', main: 0.5 },
+  'static near': { name: 'static', main: 0.5, rest: 'near' },
+  'mtl then main': { name: 'static', until: 0.67 }, // main: 1/K, filled in below
+  curriculum: { name: 'curriculum' },
+  'learned (paper)': { name: 'learned', preset: 'paper', hidden: [32] },
+  'learned (stable)': { name: 'learned', hidden: [32] },
+  bandit: { name: 'bandit' },
+  'bandit (Thompson)': { name: 'bandit', method: 'thompson' },
+  aligned: { name: 'aligned' },
+  influence: { name: 'influence' },
+  'influence (shuffled)': { name: 'influence', shuffle: true },
+  oracle: { name: 'oracle' },
+};
+
+const ett = (data, file) => ({ path: join(data, `ETT-small/${file}.csv`) });
+const known = (name, problem) => ({ base: `configs/known/${name}.yaml`, problem });
+const without = { corruption: null };
+/** Of each problem: the configuration it is made from, and what differs. */
+const PROBLEMS = {
+  'known-answer': () => ({ base: 'configs/demo.yaml', problem: {}, training: { episodes: 16, steps: 10 } }),
+  contextual: () => ({
+    base: 'configs/demo.yaml',
+    problem: { kind: 'contextual' },
+    training: { episodes: 20, steps: 10 },
+  }),
+  'series-noisy': (data) => known('series-noisy', { data: ett(data, 'ETTh2') }),
+  'stocks-stale': (data) => known('stocks-stale', { data: { path: join(data, 'cn_data') } }),
+  'translation-scrambled': (data) =>
+    known('translation-scrambled', { data: { folder: join(data, 'multi30k-small') }, mainLoss: 'cached' }),
+  ETTh1: (data) => known('series-noisy', { data: ett(data, 'ETTh1'), ...without }),
+  ETTh2: (data) => known('series-noisy', { data: ett(data, 'ETTh2'), ...without }),
+  CSI300: (data) => known('stocks-stale', { data: { path: join(data, 'cn_data') }, ...without }),
+  'Multi30k-wait-3': (data) =>
+    known('translation-scrambled', { data: { folder: join(data, 'multi30k-small') }, mainLoss: 'cached', ...without }),
+};
+
+const HEADER = 'problem,arm,seed,test_loss,best_validation,right,cpu_seconds';
+
+async function main() {
+  const [file, ...rest] = process.argv.slice(2);
+  if (rest[0] === '--table') return table(file);
+  const [names, range, flag, data = ''] = rest;
+  if (flag !== undefined && flag !== '--data') throw new Error(`expected --data, found ${flag}`);
+  const [first, last] = range.split('-').map(Number);
+  const arms = process.env.ARMS?.split(',') ?? Object.keys(ARMS);
+  for (let seed = first; seed <= last; seed++) {
+    for (const name of names.split(',')) await runSeed(file, name, seed, data, arms);
+  }
+}
+
+async function runSeed(file, name, seed, data, arms) {
+  const done = new Set(readLines(file).map(({ problem, arm, seed: of }) => `${problem},${arm},${of}`));
+  const left = arms.filter((arm) => !done.has(`${name},${arm},${seed}`));
+  if (left.length === 0) return;
+  const config = configOf(name, data);
+  const random = new Random(seed);
+  const context = { random: random.fork('problem'), threads: 1, workers: 1 };
+  const problem = await createProblem(config.problem, context);
+  const start = schedule.copySnapshot(problem.capture());
+  for (const arm of left) {
+    if (arm === 'oracle' && problem.oracle === undefined) continue;
+    problem.restore(schedule.copySnapshot(start));
+    const options = arm === 'mtl then main' ? { ...ARMS[arm], main: 1 / problem.tasks.length } : ARMS[arm];
+    const result = await train(problem, options, config.training, random.fork('strategy'));
+    if (!existsSync(file)) writeFileSync(file, `${HEADER}\n`);
+    const { loss, best, right, seconds } = result;
+    const cells = [loss.toPrecision(6), (-best).toPrecision(6), right?.toFixed(3) ?? '', seconds.toFixed(2)];
+    appendFileSync(file, `"${name}","${arm}",${seed},${cells.join(',')}\n`);
+    process.stderr.write(`${name}, ${arm}, seed ${seed}: test loss ${loss.toFixed(4)}\n`);
+  }
+  await problem.close?.();
+}
+
+async function train(problem, options, extent, random) {
+  const before = process.cpuUsage();
+  const strategy = await schedule.createStrategy(schedule.strategySchema.parse(options), problem, random);
+  const subject = schedule.trainee(problem, strategy);
+  let [best, snapshot] = [-Infinity, undefined];
+  for await (const { episode } of schedule.algorithm1(problem, strategy, extent, subject.course)) {
+    if (episode === undefined || episode.performance <= best) continue;
+    best = episode.performance;
+    snapshot = schedule.copySnapshot(problem.capture());
+  }
+  const { user, system } = process.cpuUsage(before);
+  const right = problem.oracle === undefined ? undefined : await agreement(problem, strategy, subject.course, extent);
+  problem.restore(snapshot);
+  const { loss } = await problem.test();
+  await strategy.close?.();
+  return { loss, best, right, seconds: (user + system) / 1e6 };
+}
+
+/** Mean probability that the policy gives to the tasks which the oracle would take, where they are not all. */
+async function agreement(problem, strategy, course, { episodes, steps }) {
+  const K = problem.tasks.length;
+  let [sum, count] = [0, 0];
+  for (let n = 0; n < 10; n++) {
+    const batch = await problem.nextBatch();
+    const [right, policy] = [
+      problem.oracle(batch),
+      await strategy.policy(batch, { ...course.status(episodes * steps), update: episodes * steps }),
+    ];
+    for (let i = 0; i < problem.sizeOf(batch); i++) {
+      const row = right.subarray(i * K, (i + 1) * K);
+      if (row.every((p) => p > 0)) continue;
+      row.forEach((p, task) => {
+        if (p > 0) sum += policy[i * K + task];
+      });
+      count++;
+    }
+  }
+  return count === 0 ? undefined : sum / count;
+}
+
+function configOf(name, data) {
+  const { base, problem, training } = PROBLEMS[name](data);
+  const values = parse(readFileSync(new URL(`../${base}`, import.meta.url), 'utf8'));
+  const merged = { ...values, problem: { ...values.problem, ...problem }, training: training ?? values.training };
+  if (problem.data !== undefined) merged.problem.data = { ...values.problem.data, ...problem.data };
+  if (problem.kind !== undefined) merged.problem = problem;
+  if (merged.problem.corruption === null) delete merged.problem.corruption;
+  return parseConfig(trainConfigSchema, merged, base);
+}
+
+function readLines(file) {
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n').slice(1);
+  return lines.map((line) => {
+    const [, problem, arm, numbers] = line.match(/^"(.*?)","(.*?)",(.*)$/);
+    const [seed, loss, best, right, seconds] = numbers.split(',');
+    return {
+      problem,
+      arm,
+      seed: Number(seed),
+      loss: Number(loss),
+      best: Number(best),
+      right,
+      seconds: Number(seconds),
+    };
+  });
+}
+
+/** A table in Markdown for each problem: every arm against the better of fixed and mtl, paired by seeds. */
+function table(file) {
+  const lines = readLines(file);
+  for (const name of Object.keys(PROBLEMS)) {
+    const own = lines.filter(({ problem }) => problem === name);
+    if (own.length === 0) continue;
+    const arms = Object.keys(ARMS).filter((arm) => own.some((line) => line.arm === arm));
+    const of = (arm) => new Map(own.filter((line) => line.arm === arm).map((line) => [line.seed, line]));
+    const average = (arm) => mean([...of(arm).values()].map(({ loss }) => loss));
+    const better = average('fixed') < average('mtl') ? 'fixed' : 'mtl';
+    const rows = arms.map((arm) => compare(of(arm), of(better)));
+    const tested = arms.map((_, i) => i).filter((i) => rows[i].p !== undefined);
+    const adjusted = holm(tested.map((i) => rows[i].p));
+    const gain = average(better) - (arms.includes('oracle') ? average('oracle') : Number.NaN);
+    console.log(`\n**${name}** (better of fixed and mtl: ${better})\n`);
+    console.log(`| arm | seeds | test loss | against ${better} | p (Holm) | of the oracle's gain | right | CPU |`);
+    console.log('|---|---|---|---|---|---|---|---|');
+    const cost = mean([...of('mtl').values()].map(({ seconds }) => seconds));
+    arms.forEach((arm, i) => {
+      const { n, loss, difference, half } = rows[i];
+      const p = tested.includes(i) ? adjusted[tested.indexOf(i)] : undefined;
+      const values = [...of(arm).values()];
+      const right = values.every((line) => line.right !== '')
+        ? mean(values.map((line) => Number(line.right))).toFixed(2)
+        : '';
+      const share = Number.isNaN(gain) || arm === better ? '' : `${Math.round((-100 * difference) / gain)} %`;
+      const against = arm === better ? '' : `${signed(difference)} ± ${half.toFixed(4)}`;
+      const ratio = (mean(values.map(({ seconds }) => seconds)) / cost).toFixed(2);
+      console.log(
+        `| ${arm} | ${n} | ${loss.toFixed(4)} | ${against} | ${p === undefined ? '' : p.toFixed(3)} | ${share} | ${right} | ${ratio} |`,
+      );
+    });
+  }
+}
+
+function compare(one, other) {
+  const seeds = [...one.keys()].filter((seed) => other.has(seed));
+  const [a, b] = [one, other].map((lines) => seeds.map((seed) => lines.get(seed).loss));
+  const differences = a.map((loss, i) => loss - b[i]);
+  const n = seeds.length;
+  const difference = mean(differences);
+  const deviation = Math.sqrt(differences.reduce((sum, d) => sum + (d - difference) ** 2, 0) / Math.max(1, n - 1));
+  const half = n < 2 ? Number.NaN : (studentCritical(0.05, n - 1) * deviation) / Math.sqrt(n);
+  const p = n < 2 || deviation === 0 ? undefined : pairedTTest(a, b).p;
+  return { n, loss: mean([...one.values()].map(({ loss }) => loss)), difference, half, p };
+}
+
+const signed = (x) => `${x < 0 ? '−' : '+'}${Math.abs(x).toFixed(4)}`;
+
+await main();
+process.exit(0);
