@@ -15,6 +15,7 @@ import {
   partOf,
   restoreTraining,
   type Status,
+  scatteredPieces,
   spacedPlaces,
   stateOnly,
   type Task,
@@ -289,7 +290,10 @@ export class ForecastProblem implements Problem<ForecastBatch> {
 
   private influenceOn(reward: Part): InfluenceAccess<ForecastBatch> {
     const { network, training } = this;
-    const pieces = network.seesDays ? [...piecesOf(reward.samples, true)] : scatteredPieces(reward.samples.length);
+    const { length } = reward.samples;
+    const pieces = network.seesDays
+      ? [...piecesOf(reward.samples, true)]
+      : scatteredPieces(length, Math.ceil(length / REWARD_PIECE));
     return trainingInfluence({
       training,
       shared: (name) => network.sharing !== 'heads' || !name.startsWith('output.'),
@@ -327,14 +331,6 @@ export class ForecastProblem implements Problem<ForecastBatch> {
 interface ForecastState {
   readonly batches: BatchesState;
   readonly normaliser: ReturnType<typeof normaliserToJson>;
-}
-
-/** Positions of a part in pieces that each reach over all its days. */
-function scatteredPieces(samples: number): Int32Array[] {
-  const count = Math.ceil(samples / REWARD_PIECE);
-  return Array.from({ length: count }, (_, piece) =>
-    Int32Array.from({ length: Math.ceil((samples - piece) / count) }, (_, i) => piece + i * count),
-  );
 }
 
 /** Samples that a gradient of the reward data is taken from. */

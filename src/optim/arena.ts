@@ -103,12 +103,6 @@ export class Arena {
     return name === undefined ? array : this.view(array, name);
   }
 
-  /** The part of an array laid out like a region that belongs to one parameter. */
-  partOf(array: Float32Array, name: string): Float32Array {
-    const { start, size } = this.place(name);
-    return array.subarray(start, start + size);
-  }
-
   /** Runs something with parameters θ + factor·shift; they then have the bits they had before. */
   async shifted<T>(shift: Float32Array, factor: number, body: () => Promise<T>): Promise<T> {
     const before = this.values.slice();
@@ -140,9 +134,9 @@ export class Arena {
   }
 
   /** The part of an array with the arena's layout that belongs to a parameter. */
-  view(array: Floats, name: string): Floats {
+  view<A extends Float32Array | Float64Array>(array: A, name: string): A {
     const { start, size } = this.place(name);
-    return array.subarray(start, start + size);
+    return array.subarray(start, start + size) as A;
   }
 
   private place(name: string): Place {

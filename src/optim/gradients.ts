@@ -41,7 +41,7 @@ export class Gradients {
   async write(feeds: Feeds, out: Float32Array): Promise<number> {
     const { arena, names } = this;
     out.fill(0);
-    const into = Object.fromEntries(names.map((name) => [gradientName(name), arena.partOf(out, name)]));
+    const into = Object.fromEntries(names.map((name) => [gradientName(name), arena.view(out, name)]));
     const outputs = ['loss', ...Object.keys(into)];
     const { loss } = await this.session.run({ ...feeds, ...parameterFeeds(arena, names) }, { outputs, into });
     return loss.data[0] as number;

@@ -35,4 +35,4 @@ export * from './strategy.js';
 export { contextual, knownAnswer } from './synthetic/known-answer.js';
 export { LinearProblem } from './synthetic/linear.js';
 export * from './training.js';
-export { spacedPlaces, type TrainingInfluence, trainingInfluence } from './training-influence.js';
+export { scatteredPieces, spacedPlaces, type TrainingInfluence, trainingInfluence } from './training-influence.js';

@@ -28,7 +28,7 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
     pieces: from.pieces,
     gradient: async (piece, out) => {
       await from.gradient(piece, out);
-      for (const name of ofSingleTasks) arena.partOf(out, name).fill(0);
+      for (const name of ofSingleTasks) arena.view(out, name).fill(0);
     },
     shift: (gradient, out) => {
       training.direction(gradient, out);
@@ -50,6 +50,14 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
 export function spacedPlaces(size: number, samples: number): Int32Array {
   const count = Math.min(size, samples);
   return Int32Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * size) / count));
+}
+
+/** All places of a part in so many pieces, each of which reaches over the whole part. */
+export function scatteredPieces(size: number, pieces: number): Int32Array[] {
+  const count = Math.min(size, Math.max(1, Math.round(pieces)));
+  return Array.from({ length: count }, (_, piece) =>
+    Int32Array.from({ length: Math.ceil((size - piece) / count) }, (_unused, i) => piece + i * count),
+  );
 }
 
 /**

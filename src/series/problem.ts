@@ -18,6 +18,7 @@ import {
   partOf,
   restoreTraining,
   type Status,
+  scatteredPieces,
   spacedPlaces,
   stateOnly,
   type Task,
@@ -299,7 +300,10 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   }
 
   private influenceOn(reward: Int32Array): InfluenceAccess<SeriesBatch> {
-    const pieces = scatteredPieces(reward);
+    // Neighbours have nearly the same window: a piece has samples of the whole part.
+    const pieces = scatteredPieces(reward.length, Math.ceil(reward.length / PIECE)).map((places) =>
+      places.map((place) => reward[place]),
+    );
     return trainingInfluence<SeriesBatch>({
       training: this.training,
       shared: (name) => !name.startsWith('output.'),
@@ -339,12 +343,6 @@ interface SamplingState {
 
 /** Samples whose states stay in the cache; more at a time are slower. */
 const PIECE = 500;
-
-/** Samples of the whole stretch in every piece: neighbours have nearly the same window. */
-function scatteredPieces(samples: Int32Array): Int32Array[] {
-  const count = Math.ceil(samples.length / PIECE);
-  return Array.from({ length: count }, (_, piece) => samples.filter((_unused, i) => i % count === piece));
-}
 
 function* piecesOf(samples: Int32Array): Generator<Int32Array> {
   for (let from = 0; from < samples.length; from += PIECE) yield samples.slice(from, from + PIECE);

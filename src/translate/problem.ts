@@ -12,6 +12,7 @@ import {
   partOf,
   restoreTraining,
   type Status,
+  scatteredPieces,
   spacedPlaces,
   stateOnly,
   type Task,
@@ -268,7 +269,8 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     const { training, evaluation } = this.parts;
     const K = this.tasks.length;
     // Half a batch: the gradient is an average over several measurements.
-    const pieces = scatteredPieces(reward, this.config.batch.tokens / 2);
+    const tokens = reward.target.lengths.reduce((sum, length) => sum + length, 0);
+    const pieces = scatteredPieces(reward.count, (2 * tokens) / this.config.batch.tokens);
     return trainingInfluence<TranslationBatch>({
       training,
       samples: 16,
@@ -304,15 +306,6 @@ interface DataState {
   /** Place in the training data. */
   readonly batches: Snapshot['state'];
   readonly turn: number;
-}
-
-/** Places of the pairs in pieces of about so many target tokens, each with short and long sentences. */
-function scatteredPieces({ count, target }: PairedSequences, tokens: number): Int32Array[] {
-  const total = target.lengths.reduce((sum, length) => sum + length, 0);
-  const pieces = Math.min(count, Math.max(1, Math.round(total / tokens)));
-  return Array.from({ length: pieces }, (_, piece) =>
-    Int32Array.from({ length: Math.ceil((count - piece) / pieces) }, (_, i) => piece + i * pieces),
-  );
 }
 
 /** A wait for so many words is one for the whole sentence. */

@@ -30,7 +30,7 @@ test('gradients are those of finite differences, without dropout', async () => {
   await gradients.write(feeds, found);
   const shift = new Float32Array(arena.length);
   for (const name of arena.names) {
-    const [part, own] = [arena.partOf(shift, name), arena.partOf(found, name)];
+    const [part, own] = [arena.view(shift, name), arena.view(found, name)];
     for (const i of part.keys()) {
       part[i] = 1e-2;
       const out = new Float32Array(arena.length);

@@ -38,7 +38,7 @@ export interface InfluenceOptions {
   readonly shuffle: boolean;
 }
 
-export const INFLUENCE: InfluenceOptions = {
+const INFLUENCE: InfluenceOptions = {
   hidden: [32],
   without: null,
   every: 10,
