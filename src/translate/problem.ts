@@ -268,7 +268,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   private influenceOn(reward: PairedSequences): InfluenceAccess<TranslationBatch> {
     const { training, evaluation } = this.parts;
     const K = this.tasks.length;
-    // Half a batch: the gradient is an average over several measurements.
+    // Half a batch: the next measurement has another piece.
     const tokens = reward.target.lengths.reduce((sum, length) => sum + length, 0);
     const pieces = scatteredPieces(reward.count, (2 * tokens) / this.config.batch.tokens);
     return trainingInfluence<TranslationBatch>({
