@@ -1,23 +1,17 @@
 import { z } from 'zod';
 import { forecastSchema } from '../forecast/config.js';
-import type { Random } from '../random.js';
-import type { Ranks } from '../ranks.js';
 import { commonKeys } from '../run/index.js';
-import { contextual, knownAnswer, type Problem, strategySchema, trainingSchema } from '../schedule/index.js';
+import {
+  contextual,
+  knownAnswer,
+  type Problem,
+  type ProblemContext,
+  strategySchema,
+  trainingSchema,
+} from '../schedule/index.js';
 import { seriesSchema } from '../series/config.js';
 import { translationSchema } from '../translate/config.js';
 import { monotonicSchema } from '../translate/monotonic/config.js';
-
-/** What a problem is made with, besides its own part of the configuration. */
-export interface ProblemContext {
-  readonly random: Random;
-  readonly threads: number;
-  readonly workers: number;
-  /** Processes that share each batch. Default: this one alone. */
-  readonly ranks?: Ranks;
-  /** Takes a line that the user ought to see, such as what was found odd in the data. Default: nobody does. */
-  readonly note?: (line: string) => void;
-}
 
 /** An application, as configurations know it: `problem.kind` names it, the other keys of `problem` are its own. */
 export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {

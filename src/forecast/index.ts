@@ -16,7 +16,7 @@ export { type DayForecast, type ForecastDayOptions, forecastDay, writeForecast }
 export { type Forecaster, openForecaster } from './forecaster.js';
 export { type MarketOptions, syntheticMarket } from './market.js';
 export { type ModelConfig, modelSchema } from './models/index.js';
-export { type ForecastBatch, type ForecastContext, ForecastProblem } from './problem.js';
+export { type ForecastBatch, ForecastProblem } from './problem.js';
 export {
   type BoostedTrees,
   featureImportance,

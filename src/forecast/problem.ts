@@ -1,7 +1,6 @@
 import { InputError } from '../errors.js';
 import { Gradients, type Inference, Training } from '../optim/index.js';
 import type { Random } from '../random.js';
-import type { Ranks } from '../ranks.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
@@ -12,6 +11,7 @@ import {
   joinSnapshots,
   oracleRows,
   type Problem,
+  type ProblemContext,
   partOf,
   restoreTraining,
   type Status,
@@ -37,16 +37,6 @@ import { warmStart } from './warm-start.js';
 /** Samples of one part, with their features, and the labels [B, K] of all their tasks. */
 export interface ForecastBatch extends Inputs {
   readonly labels: Float32Array;
-}
-
-export interface ForecastContext {
-  readonly random: Random;
-  readonly threads: number;
-  readonly workers: number;
-  /** Processes that share each batch. Default: this one alone. */
-  readonly ranks?: Ranks;
-  /** Takes lines about what was found odd in the data. Default: nobody does. */
-  readonly note?: (line: string) => void;
 }
 
 /** Forecasting with a network: task T_k is the return of the k-th day ahead, its loss the squared error. */
@@ -101,7 +91,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   static async create(
     config: ForecastConfig & { model: NetworkConfig },
     data: DataSet,
-    { random, threads, workers, ranks }: ForecastContext,
+    { random, threads, workers, ranks }: ProblemContext,
   ): Promise<ForecastProblem> {
     const { model, sharing, clipValue } = config;
     const network = createNetwork({ model, sharing, tasks: data.horizons.length, features: data.features });

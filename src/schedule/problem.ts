@@ -1,4 +1,6 @@
 import { InputError } from '../errors.js';
+import type { Random } from '../random.js';
+import type { Ranks } from '../ranks.js';
 import type { Resumable } from '../run/index.js';
 
 /** One member T_m of 𝒯: translate with a wait of m words, predict the m-th day ahead. */
@@ -16,6 +18,17 @@ export interface FeatureGroup {
   readonly width: number;
   /** Whether it takes a pass of the model to compute them. Default false. */
   readonly costly?: boolean;
+}
+
+/** What a problem is made with, besides its own part of the configuration. */
+export interface ProblemContext {
+  readonly random: Random;
+  readonly threads: number;
+  readonly workers: number;
+  /** Processes that share each batch. Default: this one alone. */
+  readonly ranks?: Ranks;
+  /** Takes a line that the user ought to see, such as what was found odd in the data. Default: none. */
+  readonly note?: (line: string) => void;
 }
 
 /** Where the training stands, as far as features and strategies may depend on it. */

@@ -4,7 +4,6 @@ import { writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
 import { Gradients, Inference, Training } from '../optim/index.js';
 import { Random, type RandomState } from '../random.js';
-import type { Ranks } from '../ranks.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
@@ -15,6 +14,7 @@ import {
   joinSnapshots,
   oracleRows,
   type Problem,
+  type ProblemContext,
   partOf,
   restoreTraining,
   type Status,
@@ -36,16 +36,6 @@ export interface SeriesBatch {
   readonly x: Float32Array;
   /** [B, K] */
   readonly labels: Float32Array;
-}
-
-export interface SeriesContext {
-  readonly random: Random;
-  readonly threads: number;
-  readonly workers: number;
-  /** Processes that share each batch. Default: this one alone. */
-  readonly ranks?: Ranks;
-  /** Takes lines about what was found odd in the data. Default: none. */
-  readonly note?: (line: string) => void;
 }
 
 /** Forecasting a time series: task T_h is the change of the target over h steps, its loss the squared error. */
@@ -95,7 +85,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     this.influence = data.parts.reward.length > 0 ? this.influenceOn(data.parts.reward) : undefined;
   }
 
-  static async create(config: SeriesConfig, context: SeriesContext): Promise<SeriesProblem> {
+  static async create(config: SeriesConfig, context: ProblemContext): Promise<SeriesProblem> {
     const { random, threads, workers, ranks, note } = context;
     const data = openSeries(config);
     if (data.filled > 0) note?.(`data: ${data.filled} missing cells, each filled with the value before`);

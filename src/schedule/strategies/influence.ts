@@ -124,20 +124,17 @@ export class Influence<Batch> implements Strategy<Batch> {
   async policy(batch: Batch, status: Status): Promise<Float32Array> {
     const features = await this.features(batch, status, Random.restore(this.shuffling.state()));
     const { probabilities } = await this.network.evaluate(features, this.scale);
-    const K = this.problem.tasks.length;
-    return probabilities.map((_, at) => this.mixture(probabilities, at - (at % K), K)[at % K]);
+    return Float32Array.from(this.mixtures(probabilities).flat());
   }
 
   async choose(batch: Batch, status: Status): Promise<SampledChoice> {
     const size = this.problem.sizeOf(batch);
-    const K = this.problem.tasks.length;
     const features = await this.features(batch, status, this.shuffling);
     if ((status.update - 1) % this.interval === 0) await this.measure(batch, features);
     const { probabilities } = await this.network.evaluate(features, this.scale);
     const tasks = new Int32Array(size);
     let entropy = 0;
-    for (let i = 0; i < size; i++) {
-      const row = this.mixture(probabilities, i * K, K);
+    for (const [i, row] of this.mixtures(probabilities).entries()) {
       tasks[i] = this.draws.categorical(row);
       entropy += entropyOf(row);
     }
@@ -249,14 +246,18 @@ export class Influence<Batch> implements Strategy<Batch> {
     return gains.length < FEWEST ? 0 : significance(meanOf(gains));
   }
 
-  /** (1 − γ)(λφ + (1 − λ)m) + γ∕K, of a row of φ. */
-  private mixture(probabilities: Float32Array, start: number, K: number): number[] {
+  /** (1 − γ)(λφ + (1 − λ)m) + γ∕K, for each row of φ [B, K]. */
+  private mixtures(probabilities: Float32Array): number[][] {
     const { explore } = this.options;
+    const { marginal } = this.learned;
     const { trust } = this;
-    return this.learned.marginal.map((p, task) => {
-      const chosen = trust * probabilities[start + task] + (1 - trust) * p;
-      return (1 - explore) * chosen + explore / K;
-    });
+    const K = marginal.length;
+    return Array.from({ length: probabilities.length / K }, (_, i) =>
+      marginal.map((p, task) => {
+        const chosen = trust * probabilities[i * K + task] + (1 - trust) * p;
+        return (1 - explore) * chosen + explore / K;
+      }),
+    );
   }
 }
 
