@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
+import { rewardShare } from '../schedule/config.js';
 import { modelSchema } from './models/index.js';
 
 const date = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
@@ -166,14 +167,7 @@ export const forecastSchema = z.strictObject({
       .default('loss')
       .describe('ℳ: minus the mean squared error of the main task, or its mean daily rank correlation.'),
     everyDays: z.int().min(1).default(1).describe('Use every n-th day of the validation part.'),
-    reward: z
-      .number()
-      .min(0)
-      .max(0.9)
-      .default(0)
-      .describe(
-        'Share of the validation days, the first ones, that is kept for schedulers to learn from (influence, aligned) and not validated on.',
-      ),
+    reward: rewardShare('validation days, the first ones,'),
   }).describe('How the validation performance ℳ is measured.'),
   corruption: section({
     stale: z.number().min(0).lt(1).default(0).describe('Share of the stocks, the most volatile ones; 0: none.'),

@@ -180,6 +180,18 @@ export const strategySchema = z
 
 export type StrategyConfig = z.output<typeof strategySchema>;
 
+/** The key `validation.reward` of a problem: what of its validation data is kept for schedulers. */
+export function rewardShare(of: string) {
+  return z
+    .number()
+    .min(0)
+    .max(0.9)
+    .default(0)
+    .describe(
+      `Share of the ${of} that is kept for schedulers to learn from (influence, aligned) and not validated on.`,
+    );
+}
+
 /** The `training` of a configuration. */
 export const trainingSchema = section({
   episodes: z.int().min(1).default(100).describe('E: validations, after each of which the scheduler is updated.'),

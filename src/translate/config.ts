@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
+import { rewardShare } from '../schedule/config.js';
 import { modelSchema } from './model/config.js';
 
 const dataSchema = z
@@ -70,14 +71,7 @@ export const translationSchema = z.strictObject({
         'Performance is minus this loss, in nats per token; smoothed: with label smoothing, as fairseq has it.',
       ),
     tokens: z.int().min(1).default(8192).describe('Most target tokens in a batch; without influence on the result.'),
-    reward: z
-      .number()
-      .min(0)
-      .max(0.9)
-      .default(0)
-      .describe(
-        'Share of the pairs that is kept for schedulers to learn from (influence, aligned) and not validated on.',
-      ),
+    reward: rewardShare('pairs'),
   }).describe('How the main task is validated.'),
   corruption: section({
     scrambled: z
