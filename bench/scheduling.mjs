@@ -5,7 +5,8 @@
 //   node bench/scheduling.mjs docs/results/scheduling.csv known-answer,contextual 101-120 --data DIR
 //   node bench/scheduling.mjs docs/results/scheduling.csv --table
 //
-// DIR holds ETT-small/, cn_data/ (qlib) and multi30k-small/ (a corpus prepared as configs/known/translation-scrambled.yaml says).
+// DIR holds ETT-small/, weather/, cn_data/ (qlib), multi30k-10k/ (a corpus prepared as
+// configs/known/translation-scrambled.yaml says) and multi30k-2k/ (the same with 2,000 pairs and --bpe 2000).
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
@@ -29,13 +30,27 @@ const ARMS = {
   aligned: { name: 'aligned' },
   influence: { name: 'influence' },
   'influence (shuffled)': { name: 'influence', shuffle: true },
+  'influence (equal time)': { name: 'influence' },
   oracle: { name: 'oracle' },
 };
 
-const ett = (data, file) => ({ path: join(data, `ETT-small/${file}.csv`) });
-const known = (name, problem) => ({ base: `configs/known/${name}.yaml`, problem });
+const known = (name, problem, more) => ({ base: `configs/known/${name}.yaml`, problem, ...more });
+const series = (data, file, more) => known('series-noisy', { data: { path: join(data, file) }, ...more }, { equal: 0.45 });
+const stocks = (data, more) => known('stocks-stale', { data: { path: join(data, 'cn_data') }, ...more }, { equal: 0.5 });
+const translation = (data, folder, more, training) =>
+  known(
+    'translation-scrambled',
+    { data: { folder: join(data, folder) }, mainLoss: 'cached', ...more },
+    { equal: 0.65, ...training },
+  );
 const without = { corruption: null };
-/** Of each problem: the configuration it is made from, and what differs. */
+const small = { training: { episodes: 28, steps: 40 } };
+/** The temperature six hours ahead, from values ten minutes apart. */
+const weather = { tasks: [6, 12, 36, 72, 144], main: 36, ...without };
+/**
+ * Of each problem: the configuration it is made from, what differs, and for which share of the updates `influence` takes
+ * the time that `mtl` takes for all.
+ */
 const PROBLEMS = {
   'known-answer': () => ({ base: 'configs/demo.yaml', problem: {}, training: { episodes: 16, steps: 10 } }),
   contextual: () => ({
@@ -43,15 +58,19 @@ const PROBLEMS = {
     problem: { kind: 'contextual' },
     training: { episodes: 20, steps: 10 },
   }),
-  'series-noisy': (data) => known('series-noisy', { data: ett(data, 'ETTh2') }),
-  'stocks-stale': (data) => known('stocks-stale', { data: { path: join(data, 'cn_data') } }),
-  'translation-scrambled': (data) =>
-    known('translation-scrambled', { data: { folder: join(data, 'multi30k-small') }, mainLoss: 'cached' }),
-  ETTh1: (data) => known('series-noisy', { data: ett(data, 'ETTh1'), ...without }),
-  ETTh2: (data) => known('series-noisy', { data: ett(data, 'ETTh2'), ...without }),
-  CSI300: (data) => known('stocks-stale', { data: { path: join(data, 'cn_data') }, ...without }),
-  'Multi30k-wait-3': (data) =>
-    known('translation-scrambled', { data: { folder: join(data, 'multi30k-small') }, mainLoss: 'cached', ...without }),
+  'series-noisy': (data) => series(data, 'ETT-small/ETTh2.csv'),
+  'stocks-stale': (data) => stocks(data),
+  'translation-scrambled': (data) => translation(data, 'multi30k-10k'),
+  ETTh1: (data) => series(data, 'ETT-small/ETTh1.csv', without),
+  ETTh2: (data) => series(data, 'ETT-small/ETTh2.csv', without),
+  weather: (data) => {
+    const { problem, ...rest } = series(data, 'weather/weather.csv', weather);
+    return { ...rest, problem: { ...problem, data: { ...problem.data, target: 'T (degC)' } } };
+  },
+  CSI300: (data) => stocks(data, without),
+  'Multi30k wait-1': (data) => translation(data, 'multi30k-2k', { ...without, main: 1 }, small),
+  'Multi30k wait-3': (data) => translation(data, 'multi30k-2k', without, small),
+  'Multi30k wait-9': (data) => translation(data, 'multi30k-2k', { ...without, main: 9 }, small),
 };
 
 const HEADER = 'problem,arm,seed,test_loss,best_validation,right,cpu_seconds';
@@ -79,9 +98,14 @@ async function runSeed(file, name, seed, data, arms) {
   const start = schedule.copySnapshot(problem.capture());
   for (const arm of left) {
     if (arm === 'oracle' && problem.oracle === undefined) continue;
+    const { equal } = PROBLEMS[name](data);
+    const isShort = arm === 'influence (equal time)';
+    if (isShort && equal === undefined) continue;
+    const { episodes, steps } = config.training;
+    const extent = isShort ? { episodes: Math.round(equal * episodes), steps } : config.training;
     problem.restore(schedule.copySnapshot(start));
     const options = arm === 'mtl then main' ? { ...ARMS[arm], main: 1 / problem.tasks.length } : ARMS[arm];
-    const result = await train(problem, options, config.training, random.fork('strategy'));
+    const result = await train(problem, options, extent, random.fork('strategy'));
     if (!existsSync(file)) writeFileSync(file, `${HEADER}\n`);
     const { loss, best, right, seconds } = result;
     const cells = [loss.toPrecision(6), (-best).toPrecision(6), right?.toFixed(3) ?? '', seconds.toFixed(2)];

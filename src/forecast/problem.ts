@@ -69,7 +69,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       { name: 'sample', width: columnCount(data.features) },
       { name: 'loss', width: 1, costly: true },
       { name: 'forecasts', width: network.sharing === 'shared' ? 1 : K, costly: true },
-      { name: 'labels', width: K },
+      { name: 'labels', width: K, outcome: true },
       ...(data.stale === undefined ? [] : [{ name: 'instrument', width: 1 }]),
     ];
     const { stale } = data;

@@ -139,12 +139,18 @@ export const strategySchema = z
         .array(z.string())
         .nullable()
         .default(null)
-        .describe('Feature groups that the scheduler does not see; null: those that cost a pass of the model.'),
+        .describe('Feature groups that the scheduler does not see; null: those that cost a pass of the model or tell the labels.'),
       every: z
         .int()
         .min(1)
         .default(10)
         .describe('M: updates between two measurements; a quarter of that until the memory is full.'),
+      smoothing: z
+        .number()
+        .min(0)
+        .lt(1)
+        .default(0.8)
+        .describe('What the validation gradients of earlier measurements count in the one that is used.'),
       samples: z
         .int()
         .min(1)
@@ -152,10 +158,10 @@ export const strategySchema = z
         .default(null)
         .describe('Samples of the batch that are measured; null: as many as the problem suggests.'),
       memory: z.int().min(4).default(32).describe('Measurements that the scheduler learns from.'),
-      entropy: z.number().positive().default(0.25).describe('β, weight of the entropy: π tends to exp(credit ∕ β).'),
-      explore: z.number().min(0).max(1).default(0.02).describe('γ: share of the uniform distribution; 1 is mtl.'),
-      learningRate: z.number().positive().default(0.01).describe('η₂ of Adam.'),
-      steps: z.int().min(1).default(8).describe('Steps of Adam after a measurement.'),
+      entropy: z.number().positive().default(1).describe('β, weight of the entropy: π tends to exp(credit ∕ β).'),
+      explore: z.number().min(0).max(1).default(0.05).describe('γ: share of the updates that keeps every task in training; 1 is mtl.'),
+      learningRate: z.number().positive().default(0.02).describe('η₂ of Adam.'),
+      steps: z.int().min(1).default(16).describe('Steps of Adam after a measurement.'),
       shuffle: z
         .boolean()
         .default(false)

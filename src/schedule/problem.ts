@@ -18,6 +18,8 @@ export interface FeatureGroup {
   readonly width: number;
   /** Whether it takes a pass of the model to compute them. Default false. */
   readonly costly?: boolean;
+  /** Whether they tell the labels: who picks training samples by their outcome learns something else. Default false. */
+  readonly outcome?: boolean;
 }
 
 /** What a problem is made with, besides its own part of the configuration. */

@@ -68,7 +68,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       { name: 'progress', width: 1 },
       { name: 'inputs', width: data.names.length },
       { name: 'spread', width: 1 },
-      { name: 'labels', width: K },
+      { name: 'labels', width: K, outcome: true },
       { name: 'forecasts', width: K, costly: true },
       { name: 'loss', width: 1, costly: true },
     ];

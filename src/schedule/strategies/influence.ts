@@ -12,16 +12,19 @@ import { joinSnapshots, partOf, stateOnly } from '../snapshots.js';
 import type { EpisodeReport, SampledChoice, Strategy } from '../strategy.js';
 import { entropyOf, softmaxOf } from './distribution.js';
 import { Measurements, meanOf, type Slopes, significance, slopesOf } from './measurements.js';
-import { Policy } from './policy.js';
+import { Policy, type Scale } from './policy.js';
+import { Relevance } from './relevance.js';
 import { Standardisation } from './standardisation.js';
 
 export interface InfluenceOptions {
   /** Widths of the hidden layers of φ. */
   readonly hidden: readonly number[];
-  /** Feature groups that φ does not see; null: those that cost a pass of the model. */
+  /** Feature groups that φ does not see; null: those that cost a pass of the model or tell the labels. */
   readonly without: readonly string[] | null;
   /** M: updates between two measurements; a quarter of that until the memory is full. */
   readonly every: number;
+  /** Share of the gradients before in the direction that is measured along. */
+  readonly smoothing: number;
   /** Samples of the batch that are measured; null: as many as the problem suggests. */
   readonly samples: number | null;
   /** Measurements that φ learns from: the last so many. */
@@ -42,12 +45,13 @@ const INFLUENCE: InfluenceOptions = {
   hidden: [32],
   without: null,
   every: 10,
+  smoothing: 0.8,
   samples: null,
   memory: 32,
-  entropy: 0.25,
-  explore: 0.02,
-  learningRate: 0.01,
-  steps: 8,
+  entropy: 1,
+  explore: 0.05,
+  learningRate: 0.02,
+  steps: 16,
   shuffle: false,
 };
 
@@ -75,6 +79,10 @@ export class Influence<Batch> implements Strategy<Batch> {
   private readonly access: InfluenceAccess<Batch>;
   private readonly scale: Standardisation;
   private readonly measurements: Measurements;
+  private readonly relevance: Relevance;
+  /** The scale with every feature weighed by its relevance. */
+  private weighed: Scale;
+  private smoothed: Float32Array;
   private draws: Random;
   private shuffling: Random;
   private replay: Random;
@@ -93,6 +101,9 @@ export class Influence<Batch> implements Strategy<Batch> {
     // What all samples of a batch share cannot be told from the noise of its measurement.
     this.scale = new Standardisation(this.width, true);
     this.measurements = new Measurements(this.width, problem.tasks.length, options.memory);
+    this.relevance = new Relevance(this.width, problem.tasks.length, options.memory);
+    this.weighed = this.relevance.weigh(this.scale);
+    this.smoothed = new Float32Array(this.access.size);
     // The stream and the way of drawing are those of mtl, so that γ = 1 gives its bits.
     this.draws = random.fork('mtl');
     this.shuffling = random.fork('influence shuffling');
@@ -123,7 +134,7 @@ export class Influence<Batch> implements Strategy<Batch> {
 
   async policy(batch: Batch, status: Status): Promise<Float32Array> {
     const features = await this.features(batch, status, Random.restore(this.shuffling.state()));
-    const { probabilities } = await this.network.evaluate(features, this.scale);
+    const { probabilities } = await this.network.evaluate(features, this.weighed);
     return Float32Array.from(this.mixtures(probabilities).flat());
   }
 
@@ -131,7 +142,7 @@ export class Influence<Batch> implements Strategy<Batch> {
     const size = this.problem.sizeOf(batch);
     const features = await this.features(batch, status, this.shuffling);
     if ((status.update - 1) % this.interval === 0) await this.measure(batch, features);
-    const { probabilities } = await this.network.evaluate(features, this.scale);
+    const { probabilities } = await this.network.evaluate(features, this.weighed);
     const tasks = new Int32Array(size);
     let entropy = 0;
     for (const [i, row] of this.mixtures(probabilities).entries()) {
@@ -158,6 +169,8 @@ export class Influence<Batch> implements Strategy<Batch> {
     return joinSnapshots({
       policy: this.network.capture(),
       measurements: this.measurements.capture(),
+      relevance: this.relevance.capture(),
+      smoothed: vectorSnapshot(this.smoothed),
       own: stateOnly(own),
     });
   }
@@ -165,11 +178,14 @@ export class Influence<Batch> implements Strategy<Batch> {
   restore(snapshot: Snapshot): void {
     this.network.restore(partOf(snapshot, 'policy'));
     this.measurements.restore(partOf(snapshot, 'measurements'));
+    this.relevance.restore(partOf(snapshot, 'relevance'));
+    this.smoothed = (partOf(snapshot, 'smoothed').tensors.get('value')!.data as Float32Array).slice();
     const { draws, shuffling, replay, scale, learned } = partOf(snapshot, 'own').state as InfluenceState;
     this.draws = Random.restore(draws);
     this.shuffling = Random.restore(shuffling);
     this.replay = Random.restore(replay);
     this.scale.load(scale);
+    this.weighed = this.relevance.weigh(this.scale);
     this.learned = structuredClone(learned);
   }
 
@@ -182,7 +198,11 @@ export class Influence<Batch> implements Strategy<Batch> {
     const { access, width, learned } = this;
     const [gradient, shift] = [new Float32Array(access.size), new Float32Array(access.size)];
     await access.gradient(learned.measured % access.pieces, gradient);
-    access.shift(gradient, shift);
+    const { smoothing } = this.options;
+    for (let i = 0; i < gradient.length; i++) {
+      this.smoothed[i] = smoothing * this.smoothed[i] + (1 - smoothing) * gradient[i];
+    }
+    access.shift(this.smoothed, shift);
     learned.measured++;
     const { samples, ...losses } = await access.losses(batch, this.options.samples ?? access.samples, shift);
     const slopes = slopesOf(losses);
@@ -198,7 +218,7 @@ export class Influence<Batch> implements Strategy<Batch> {
 
   /** Takes in what φ gains on a measurement that it has not learned from, once it has learned anything. */
   private async examine(features: Float32Array, slopes: Slopes): Promise<void> {
-    const { probabilities } = await this.network.evaluate(features, this.scale);
+    const { probabilities } = await this.network.evaluate(features, this.weighed);
     const gain = this.measurements.gainOf(probabilities, slopes, this.measurements.credit(this.learned.marginal));
     if (gain === undefined) return;
     this.learned.gains.push(gain);
@@ -210,11 +230,14 @@ export class Influence<Batch> implements Strategy<Batch> {
     const { learned } = this;
     const credit = this.measurements.credit(learned.marginal);
     const { means, significance: sure } = credit;
+    const last = this.measurements.last(credit);
+    this.relevance.add(last.features, last.credits, this.scale);
+    this.weighed = this.relevance.weigh(this.scale);
     const target = softmaxOf(means.map((mean) => mean / entropy));
     learned.marginal = learned.marginal.map((p, task) => p + sure * (target[task] - p));
     for (let step = 0; step < steps; step++) {
       const { features, credits } = this.measurements.draw(MINIBATCH, credit, this.replay);
-      learned.norms += await this.network.ascendCredits(features, credits, this.scale, { entropy, learningRate });
+      learned.norms += await this.network.ascendCredits(features, credits, this.weighed, { entropy, learningRate });
       learned.steps++;
     }
   }
@@ -237,32 +260,45 @@ export class Influence<Batch> implements Strategy<Batch> {
   /** Updates between two measurements now. */
   private get interval(): number {
     const { every, memory } = this.options;
-    return this.learned.measured < memory ? Math.ceil(every / 4) : every;
+    return this.learned.measured < Math.min(memory, 32) ? Math.ceil(every / 4) : every;
   }
 
   /** λ. */
   private get trust(): number {
     const { gains } = this.learned;
-    return gains.length < FEWEST ? 0 : significance(meanOf(gains));
+    const gate = gains.length < FEWEST ? 0 : significance(meanOf(gains));
+    return Math.max(gate, this.relevance.strongest);
   }
 
-  /** (1 − γ)(λφ + (1 − λ)m) + γ∕K, for each row of φ [B, K]. */
+  /** What tasks are drawn from, for each row of φ [B, K]. */
   private mixtures(probabilities: Float32Array): number[][] {
     const { explore } = this.options;
     const { marginal } = this.learned;
     const { trust } = this;
     const K = marginal.length;
-    return Array.from({ length: probabilities.length / K }, (_, i) =>
-      marginal.map((p, task) => {
-        const chosen = trust * probabilities[i * K + task] + (1 - trust) * p;
-        return (1 - explore) * chosen + explore / K;
-      }),
+    const rows = Array.from({ length: probabilities.length / K }, (_, i) =>
+      marginal.map((p, task) => trust * probabilities[i * K + task] + (1 - trust) * p),
     );
+    const shares = marginal.map((_, task) => rows.reduce((sum, row) => sum + row[task], 0) / rows.length);
+    return rows.map((row) => {
+      const chosen = normalised(row.map((p) => (p < Math.max(...row) / Math.E ? 0 : p)));
+      const affinity = normalised(row.map((p, task) => (p / shares[task]) ** (1 - explore)));
+      return chosen.map((p, task) => (1 - explore) * p + explore * affinity[task]);
+    });
   }
 }
 
+function normalised(values: readonly number[]): number[] {
+  const sum = values.reduce((a, b) => a + b, 0);
+  return values.map((value) => value / sum);
+}
+
 function groupsOf<Batch>({ features }: Problem<Batch>, { without }: InfluenceOptions): readonly FeatureGroup[] {
-  return remainingGroups(features, without ?? features.filter(({ costly }) => costly).map(({ name }) => name));
+  return remainingGroups(features, without ?? features.filter(({ costly, outcome }) => costly || outcome).map(({ name }) => name));
+}
+
+function vectorSnapshot(data: Float32Array): Snapshot {
+  return { tensors: new Map([['value', { dtype: 'F32', shape: [data.length], data }]]), state: null };
 }
 
 interface InfluenceState {

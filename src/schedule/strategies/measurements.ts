@@ -81,7 +81,7 @@ export class Measurements {
     const means = credits.map((values) => meanOf(values).mean);
     const best = credits[means.indexOf(Math.max(...means))];
     const worst = credits[means.indexOf(Math.min(...means))];
-    const sure = significance(meanOf(best.map((credit, i) => credit - worst[i])));
+    const sure = significance(meanOf(best.map((credit, i) => credit - worst[i])), 2 * Math.sqrt(Math.log(this.tasks)));
     return { ...rule, means, significance: this.kept.length < FEWEST ? 0 : sure };
   }
 
@@ -114,12 +114,26 @@ export class Measurements {
       const from = this.kept[random.int(this.kept.length)];
       const i = random.int(from.slopes.length / K);
       features.set(from.features.subarray(i * width, (i + 1) * width), row * width);
-      const values = Array.from({ length: K }, (_, task) => creditOf(from, i * K + task, task, credit));
-      // A task without a label is neither better nor worse than the others.
-      const { mean } = meanOf(values.filter((value) => !Number.isNaN(value)));
-      for (const [task, value] of values.entries()) credits[row * K + task] = Number.isNaN(value) ? mean : value;
+      credits.set(this.creditsOf(from, i, credit), row * K);
     }
     return { features, credits };
+  }
+
+  /** The features and credits of the last measurement. */
+  last(credit: Credit): { features: Float32Array; credits: Float32Array } {
+    const K = this.tasks;
+    const of = this.kept[this.kept.length - 1];
+    const credits = new Float32Array(of.slopes.length);
+    for (let i = 0; i < credits.length / K; i++) credits.set(this.creditsOf(of, i, credit), i * K);
+    return { features: of.features, credits };
+  }
+
+  private creditsOf(of: Slopes, sample: number, credit: Credit): number[] {
+    const K = this.tasks;
+    const values = Array.from({ length: K }, (_, task) => creditOf(of, sample * K + task, task, credit));
+    // A task without a label is neither better nor worse than the others.
+    const { mean } = meanOf(values);
+    return values.map((value) => (Number.isNaN(value) ? mean : value));
   }
 
   capture(): Snapshot {
@@ -188,9 +202,9 @@ export function meanOf(values: readonly number[]): Mean {
   return { mean, error: n < 2 ? Number.POSITIVE_INFINITY : Math.sqrt(scatter / (n - 1) / n) };
 }
 
-/** 1 − (Z·error ∕ mean)², from 0 for a mean within Z standard errors of 0 to 1; 0 for a negative one. */
-export function significance({ mean, error }: Mean): number {
-  return mean > 0 ? Math.max(0, 1 - ((Z * error) / mean) ** 2) : 0;
+/** 1 − (z·error ∕ mean)², from 0 for a mean within z standard errors of 0 to 1; 0 for a negative one. */
+export function significance({ mean, error }: Mean, z = Z): number {
+  return mean > 0 ? Math.max(0, 1 - ((z * error) / mean) ** 2) : 0;
 }
 
 /** Measurements before anything is learned. */
