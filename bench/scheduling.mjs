@@ -11,6 +11,7 @@ import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { createProblem, trainConfigSchema } from '../dist/cli/problems.js';
+import { groupBy } from '../dist/groups.js';
 import { Random } from '../dist/index.js';
 import { holm, mean, pairedTTest, studentCritical } from '../dist/metrics/index.js';
 import { parseConfig } from '../dist/run/index.js';
@@ -35,8 +36,10 @@ const ARMS = {
 };
 
 const known = (name, problem, more) => ({ base: `configs/known/${name}.yaml`, problem, ...more });
-const series = (data, file, more) => known('series-noisy', { data: { path: join(data, file) }, ...more }, { equal: 0.45 });
-const stocks = (data, more) => known('stocks-stale', { data: { path: join(data, 'cn_data') }, ...more }, { equal: 0.5 });
+const series = (data, file, more) =>
+  known('series-noisy', { data: { path: join(data, file) }, ...more }, { equal: 0.45 });
+const stocks = (data, more) =>
+  known('stocks-stale', { data: { path: join(data, 'cn_data') }, ...more }, { equal: 0.5 });
 const translation = (data, folder, more, training) =>
   known(
     'translation-scrambled',
@@ -183,13 +186,27 @@ function readLines(file) {
   });
 }
 
+const STATIC = ['static half', 'static near', 'mtl then main'];
+
+/** For each problem and seed the static mix with the best validation loss: the tuned one. */
+function bestStatic(lines) {
+  const mixes = lines.filter(({ arm }) => STATIC.includes(arm));
+  const groups = [...groupBy(mixes, keyOf).values()];
+  return groups
+    .filter((group) => group.length === STATIC.length)
+    .map((group) => ({ ...group.reduce((a, b) => (b.best < a.best ? b : a)), arm: 'best static' }));
+}
+
+const keyOf = ({ problem, seed }) => `${problem} ${seed}`;
+
 /** A table in Markdown for each problem: every arm against the better of fixed and mtl, paired by seeds. */
 function table(file) {
-  const lines = readLines(file);
+  const trained = readLines(file);
+  const lines = [...trained, ...bestStatic(trained)];
   for (const name of Object.keys(PROBLEMS)) {
     const own = lines.filter(({ problem }) => problem === name);
     if (own.length === 0) continue;
-    const arms = Object.keys(ARMS).filter((arm) => own.some((line) => line.arm === arm));
+    const arms = [...Object.keys(ARMS), 'best static'].filter((arm) => own.some((line) => line.arm === arm));
     const of = (arm) => new Map(own.filter((line) => line.arm === arm).map((line) => [line.seed, line]));
     const average = (arm) => mean([...of(arm).values()].map(({ loss }) => loss));
     const better = average('fixed') < average('mtl') ? 'fixed' : 'mtl';
@@ -198,11 +215,13 @@ function table(file) {
     const adjusted = holm(tested.map((i) => rows[i].p));
     const gain = average(better) - (arms.includes('oracle') ? average('oracle') : Number.NaN);
     console.log(`\n**${name}** (better of fixed and mtl: ${better})\n`);
-    console.log(`| arm | seeds | test loss | against ${better} | p (Holm) | of the oracle's gain | right | CPU |`);
-    console.log('|---|---|---|---|---|---|---|---|');
+    console.log(
+      `| arm | seeds | validation | test loss | against ${better} | p (Holm) | of the oracle's gain | right | CPU |`,
+    );
+    console.log('|---|---|---|---|---|---|---|---|---|');
     const cost = mean([...of('mtl').values()].map(({ seconds }) => seconds));
     arms.forEach((arm, i) => {
-      const { n, loss, difference, half } = rows[i];
+      const { n, loss, best, difference, half } = rows[i];
       const p = tested.includes(i) ? adjusted[tested.indexOf(i)] : undefined;
       const values = [...of(arm).values()];
       const right = values.every((line) => line.right !== '')
@@ -212,7 +231,7 @@ function table(file) {
       const against = arm === better ? '' : `${signed(difference)} ± ${half.toFixed(4)}`;
       const ratio = (mean(values.map(({ seconds }) => seconds)) / cost).toFixed(2);
       console.log(
-        `| ${arm} | ${n} | ${loss.toFixed(4)} | ${against} | ${p === undefined ? '' : p.toFixed(3)} | ${share} | ${right} | ${ratio} |`,
+        `| ${arm} | ${n} | ${best.toFixed(4)} | ${loss.toFixed(4)} | ${against} | ${p === undefined ? '' : p.toFixed(3)} | ${share} | ${right} | ${ratio} |`,
       );
     });
   }
@@ -227,7 +246,8 @@ function compare(one, other) {
   const deviation = Math.sqrt(differences.reduce((sum, d) => sum + (d - difference) ** 2, 0) / Math.max(1, n - 1));
   const half = n < 2 ? Number.NaN : (studentCritical(0.05, n - 1) * deviation) / Math.sqrt(n);
   const p = n < 2 || deviation === 0 ? undefined : pairedTTest(a, b).p;
-  return { n, loss: mean([...one.values()].map(({ loss }) => loss)), difference, half, p };
+  const [loss, best] = ['loss', 'best'].map((of) => mean([...one.values()].map((line) => line[of])));
+  return { n, loss, best, difference, half, p };
 }
 
 const signed = (x) => `${x < 0 ? '−' : '+'}${Math.abs(x).toFixed(4)}`;

@@ -139,12 +139,14 @@ export const strategySchema = z
         .array(z.string())
         .nullable()
         .default(null)
-        .describe('Feature groups that the scheduler does not see; null: those that cost a pass of the model or tell the labels.'),
+        .describe(
+          'Feature groups that the scheduler does not see; null: those that cost a pass of the model or tell the labels.',
+        ),
       every: z
         .int()
         .min(1)
         .default(10)
-        .describe('M: updates between two measurements; a quarter of that until the memory is full.'),
+        .describe('M: updates between two measurements; a quarter of that in the beginning.'),
       smoothing: z
         .number()
         .min(0)
@@ -159,7 +161,12 @@ export const strategySchema = z
         .describe('Samples of the batch that are measured; null: as many as the problem suggests.'),
       memory: z.int().min(4).default(32).describe('Measurements that the scheduler learns from.'),
       entropy: z.number().positive().default(1).describe('β, weight of the entropy: π tends to exp(credit ∕ β).'),
-      explore: z.number().min(0).max(1).default(0.05).describe('γ: share of the updates that keeps every task in training; 1 is mtl.'),
+      explore: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(0.05)
+        .describe('γ: share of the updates that keeps every task in training; 1 is mtl.'),
       learningRate: z.number().positive().default(0.02).describe('η₂ of Adam.'),
       steps: z.int().min(1).default(16).describe('Steps of Adam after a measurement.'),
       shuffle: z

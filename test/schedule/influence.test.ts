@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
+import { drawnFrom, Influence } from '../../src/schedule/strategies/influence.js';
 import { Measurements, meanOf, significance, slopesOf } from '../../src/schedule/strategies/measurements.js';
+import { Relevance } from '../../src/schedule/strategies/relevance.js';
 import { advance, start, strategyConfig } from './trainings.js';
 
 const f32 = (...values: number[]) => Float32Array.from(values);
@@ -77,7 +79,8 @@ test('nothing is significant before four measurements, or within two standard er
   expect(measurements.credit([0.5, 0.5]).significance).toBe(0);
   measurements.add(f32(0), { slopes: f32(1, -1), losses: f32(1, 1) });
   expect(measurements.credit([0.5, 0.5]).significance).toBe(1);
-  // Mean 2, standard error 1: exactly two. Mean 4: 1 − (2/4)².
+  // Mean 2, standard error 1: exactly two. Mean 4: 1 − (2/4)², or with a bound of 3 instead of 2: 1 − (3/4)².
+  expect(significance({ mean: 4, error: 1 }, 3)).toBe(0.4375);
   expect(significance({ mean: 2, error: 1 })).toBe(0);
   expect(significance({ mean: 4, error: 1 })).toBe(0.75);
   expect(significance({ mean: -4, error: 1 })).toBe(0);
@@ -106,4 +109,82 @@ test('policies by features gain what they would earn beyond their mean', () => {
   expect(measurements.gainOf(f32(1, 0, 0, 1), slopes, credit)).toBeGreaterThan(0);
   expect(measurements.gainOf(f32(0, 1, 1, 0), slopes, credit)).toBeLessThan(0);
   expect(measurements.gainOf(f32(0.3, 0.7, 0.3, 0.7), slopes, credit)).toBeUndefined();
+});
+
+test('tasks less than 1/e as likely as the best are not drawn, but for what keeps them in training', () => {
+  // e⁻¹ = .368: of .6 that is .22.
+  expect(drawnFrom([[0.6, 0.25, 0.15]], 0)[0]).toEqual([0.6 / 0.85, 0.25 / 0.85, 0]);
+  // The shares of one row are the row itself: every task suits it alike.
+  const [row] = drawnFrom([[0.6, 0.25, 0.15]], 0.3);
+  expect(row[2]).toBeCloseTo(0.3 / 3, 12);
+  expect(row[0] + row[1] + row[2]).toBeCloseTo(1, 12);
+});
+
+test('a task is kept in training on the samples that it suits', () => {
+  const [, spoilt] = drawnFrom(
+    [
+      [0.5, 0.5],
+      [0.01, 0.99],
+    ],
+    0.1,
+  );
+  // (.01/.255)^.9 = .0543, (.99/.745)^.9 = 1.2917: of the tenth, .0543/1.346 = .0403.
+  expect(spoilt[0]).toBeCloseTo(0.1 * 0.0403, 4);
+});
+
+test('with γ = 1 every task is drawn alike, to the last bit', () => {
+  const rows = drawnFrom(
+    [
+      [0.7, 0.2, 0.1],
+      [0.1, 0.3, 0.6],
+    ],
+    1,
+  );
+  for (const row of rows) expect(row).toEqual([1 / 3, 1 / 3, 1 / 3]);
+});
+
+test('features count as far as they tell which task is better', () => {
+  const random = new Random(5);
+  const [F, K, n] = [50, 2, 64];
+  const relevance = new Relevance(F, K, 32);
+  const scale = { mean: new Float32Array(F), inverseStd: new Float32Array(F).fill(2) };
+  const least = 2 / Math.sqrt(F);
+  const told = () => relevance.weigh(scale).inverseStd;
+  for (let measurement = 0; measurement < 20; measurement++) {
+    const features = Float32Array.from({ length: n * F }, () => random.normal() / 2);
+    // Task 1 is better where feature 7 is large; 39 times as much variance is noise.
+    const credits = Float32Array.from({ length: n * K }, (_, at) => {
+      const signal = at % K === 0 ? features[Math.floor(at / K) * F + 7] : 0;
+      return signal + 3 * random.normal();
+    });
+    relevance.add(features, credits, scale);
+    if (measurement < 7) expect(told()[7]).toBeCloseTo(least, 6);
+  }
+  expect(told()[7]).toBeGreaterThan(3 * least);
+  expect(relevance.strongest).toBeGreaterThan(0.3);
+  expect(told().filter((weight) => weight > 1.01 * least)).toHaveLength(1);
+
+  const copy = new Relevance(F, K, 32);
+  copy.restore(relevance.capture());
+  expect(copy.weigh(scale).inverseStd).toEqual(told());
+});
+
+test('samples are not picked by their labels unless asked to', async () => {
+  const { problem } = await start(strategyConfig({ name: 'influence' }), 1, 'contextual');
+  const groups = [
+    { name: 'x', width: 2 },
+    { name: 'labels', width: 3, outcome: true },
+    { name: 'loss', width: 1, costly: true },
+  ];
+  const seen: string[][] = [];
+  const spy = Object.assign(Object.create(problem) as typeof problem, {
+    features: groups,
+    writeFeatures: async (_batch: unknown, _status: unknown, asked: readonly string[]) => void seen.push([...asked]),
+  });
+  for (const without of [null, []]) {
+    const strategy = await Influence.create(spy, new Random(1), { without });
+    await strategy.policy(await problem.nextBatch(), { update: 1, updates: 1, performance: 0, meanPerformance: 0 });
+    await strategy.close();
+  }
+  expect(seen).toEqual([['x'], ['x', 'labels', 'loss']]);
 });

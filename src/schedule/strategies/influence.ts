@@ -21,7 +21,7 @@ export interface InfluenceOptions {
   readonly hidden: readonly number[];
   /** Feature groups that φ does not see; null: those that cost a pass of the model or tell the labels. */
   readonly without: readonly string[] | null;
-  /** M: updates between two measurements; a quarter of that until the memory is full. */
+  /** M: updates between two measurements; a quarter of that in the beginning. */
   readonly every: number;
   /** Share of the gradients before in the direction that is measured along. */
   readonly smoothing: number;
@@ -29,9 +29,9 @@ export interface InfluenceOptions {
   readonly samples: number | null;
   /** Measurements that φ learns from: the last so many. */
   readonly memory: number;
-  /** β, weight of the entropy: where φ has learned all there is, π ∝ exp(credit ∕ β). */
+  /** β, weight of the entropy: where φ has learned all there is, φ ∝ exp(credit ∕ β). */
   readonly entropy: number;
-  /** γ: share of the uniform distribution in what is drawn from; 1 is multi-task learning. */
+  /** γ: share of the draws that keeps every task in training; 1 is multi-task learning. */
   readonly explore: number;
   /** η₂ of Adam. */
   readonly learningRate: number;
@@ -68,9 +68,10 @@ const INFLUENCE: InfluenceOptions = {
  *     m_T ∝ exp(mean credit of T ∕ β)           the same for all samples
  *     φ ascends E[Σ_T φ_T(I) · credit_iT] + βH   by the features, exactly over T
  *
- * m moves only as far as the credits are significant, and φ counts for λ, the significance of what it gains on
- * measurements that it has not learned from yet: features which tell nothing do no harm. Tasks are drawn from
- * (1 − γ)(λφ + (1 − λ)m) + γ∕K: near `mtl` where all tasks help alike, the main task alone where all siblings hurt.
+ * m moves only as far as the credits are significant. φ sees its features weighed by what they tell (`Relevance`) and
+ * counts for λ, the significance of its best feature or of what φ gains on measurements that it has not learned from yet:
+ * features which tell nothing do no harm. What tasks are drawn from (`drawnFrom`) leaves out tasks that are worse than
+ * useless: near `mtl` where all tasks help alike, the main task alone where all siblings hurt.
  */
 export class Influence<Batch> implements Strategy<Batch> {
   readonly name = 'influence';
@@ -82,6 +83,7 @@ export class Influence<Batch> implements Strategy<Batch> {
   private readonly relevance: Relevance;
   /** The scale with every feature weighed by its relevance. */
   private weighed: Scale;
+  /** The direction that is measured along, a decaying sum of gradients. */
   private smoothed: Float32Array;
   private draws: Random;
   private shuffling: Random;
@@ -198,10 +200,7 @@ export class Influence<Batch> implements Strategy<Batch> {
     const { access, width, learned } = this;
     const [gradient, shift] = [new Float32Array(access.size), new Float32Array(access.size)];
     await access.gradient(learned.measured % access.pieces, gradient);
-    const { smoothing } = this.options;
-    for (let i = 0; i < gradient.length; i++) {
-      this.smoothed[i] = smoothing * this.smoothed[i] + (1 - smoothing) * gradient[i];
-    }
+    this.smooth(gradient);
     access.shift(this.smoothed, shift);
     learned.measured++;
     const { samples, ...losses } = await access.losses(batch, this.options.samples ?? access.samples, shift);
@@ -214,6 +213,12 @@ export class Influence<Batch> implements Strategy<Batch> {
     this.scale.add(Array.from(samples.keys(), (i) => rows.subarray(i * width, (i + 1) * width)));
     this.measurements.add(rows, slopes);
     await this.learn();
+  }
+
+  private smooth(gradient: Float32Array): void {
+    const { smoothing } = this.options;
+    const { smoothed } = this;
+    for (let i = 0; i < gradient.length; i++) smoothed[i] = smoothing * smoothed[i] + (1 - smoothing) * gradient[i];
   }
 
   /** Takes in what φ gains on a measurement that it has not learned from, once it has learned anything. */
@@ -230,8 +235,8 @@ export class Influence<Batch> implements Strategy<Batch> {
     const { learned } = this;
     const credit = this.measurements.credit(learned.marginal);
     const { means, significance: sure } = credit;
-    const last = this.measurements.last(credit);
-    this.relevance.add(last.features, last.credits, this.scale);
+    const { features, credits } = this.measurements.last(credit);
+    this.relevance.add(features, credits, this.scale);
     this.weighed = this.relevance.weigh(this.scale);
     const target = softmaxOf(means.map((mean) => mean / entropy));
     learned.marginal = learned.marginal.map((p, task) => p + sure * (target[task] - p));
@@ -259,33 +264,44 @@ export class Influence<Batch> implements Strategy<Batch> {
 
   /** Updates between two measurements now. */
   private get interval(): number {
-    const { every, memory } = this.options;
-    return this.learned.measured < Math.min(memory, 32) ? Math.ceil(every / 4) : every;
+    const { every } = this.options;
+    return this.learned.measured < BEGINNING ? Math.ceil(every / 4) : every;
   }
 
   /** λ. */
   private get trust(): number {
     const { gains } = this.learned;
-    const gate = gains.length < FEWEST ? 0 : significance(meanOf(gains));
-    return Math.max(gate, this.relevance.strongest);
+    const gained = gains.length < FEWEST ? 0 : significance(meanOf(gains));
+    return Math.max(gained, this.relevance.strongest);
   }
 
-  /** What tasks are drawn from, for each row of φ [B, K]. */
+  /** λφ + (1 − λ)m for each row of φ [B, K], and what tasks are drawn from. */
   private mixtures(probabilities: Float32Array): number[][] {
-    const { explore } = this.options;
     const { marginal } = this.learned;
     const { trust } = this;
     const K = marginal.length;
     const rows = Array.from({ length: probabilities.length / K }, (_, i) =>
       marginal.map((p, task) => trust * probabilities[i * K + task] + (1 - trust) * p),
     );
-    const shares = marginal.map((_, task) => rows.reduce((sum, row) => sum + row[task], 0) / rows.length);
-    return rows.map((row) => {
-      const chosen = normalised(row.map((p) => (p < Math.max(...row) / Math.E ? 0 : p)));
-      const affinity = normalised(row.map((p, task) => (p / shares[task]) ** (1 - explore)));
-      return chosen.map((p, task) => (1 - explore) * p + explore * affinity[task]);
-    });
+    return drawnFrom(rows, this.options.explore);
   }
+}
+
+/**
+ * What tasks are drawn from under the policies π of a batch: (1 − γ)π′ + γα. π′ is π without the tasks that are less than
+ * 1∕e as likely as the best, which with β = 1 are those less useful than a useless one: a rare label of pure noise with
+ * large gradients spoils a training. α gives every task its share of the batch, for a head that nothing trains gets out
+ * of step with the rest and then looks harmful for ever; it takes the samples which the task suits best,
+ * α_iT ∝ (π_iT ∕ mean of π_T)^(1 − γ). With γ = 1 all of it is uniform.
+ */
+export function drawnFrom(policies: readonly (readonly number[])[], explore: number): number[][] {
+  const shares = policies[0].map((_, task) => policies.reduce((sum, row) => sum + row[task], 0) / policies.length);
+  return policies.map((row) => {
+    const best = Math.max(...row);
+    const chosen = normalised(row.map((p) => (p < best / Math.E ? 0 : p)));
+    const affinity = normalised(row.map((p, task) => (p / shares[task]) ** (1 - explore)));
+    return chosen.map((p, task) => (1 - explore) * p + explore * affinity[task]);
+  });
 }
 
 function normalised(values: readonly number[]): number[] {
@@ -294,7 +310,10 @@ function normalised(values: readonly number[]): number[] {
 }
 
 function groupsOf<Batch>({ features }: Problem<Batch>, { without }: InfluenceOptions): readonly FeatureGroup[] {
-  return remainingGroups(features, without ?? features.filter(({ costly, outcome }) => costly || outcome).map(({ name }) => name));
+  return remainingGroups(
+    features,
+    without ?? features.filter(({ costly, outcome }) => costly || outcome).map(({ name }) => name),
+  );
 }
 
 function vectorSnapshot(data: Float32Array): Snapshot {
@@ -321,6 +340,8 @@ interface Learned {
   steps: number;
 }
 
+/** Measurements that are four times as frequent. */
+const BEGINNING = 32;
 /** Measured samples in one step of Adam. */
 const MINIBATCH = 256;
 /** Gains of φ before it is trusted. */

@@ -81,7 +81,9 @@ export class Measurements {
     const means = credits.map((values) => meanOf(values).mean);
     const best = credits[means.indexOf(Math.max(...means))];
     const worst = credits[means.indexOf(Math.min(...means))];
-    const sure = significance(meanOf(best.map((credit, i) => credit - worst[i])), 2 * Math.sqrt(Math.log(this.tasks)));
+    // The best and the worst of K were looked for: √(2 ln K²) is what the largest of K² noises reaches.
+    const bound = 2 * Math.sqrt(Math.log(this.tasks));
+    const sure = significance(meanOf(best.map((credit, i) => credit - worst[i])), bound);
     return { ...rule, means, significance: this.kept.length < FEWEST ? 0 : sure };
   }
 
@@ -128,14 +130,6 @@ export class Measurements {
     return { features: of.features, credits };
   }
 
-  private creditsOf(of: Slopes, sample: number, credit: Credit): number[] {
-    const K = this.tasks;
-    const values = Array.from({ length: K }, (_, task) => creditOf(of, sample * K + task, task, credit));
-    // A task without a label is neither better nor worse than the others.
-    const { mean } = meanOf(values);
-    return values.map((value) => (Number.isNaN(value) ? mean : value));
-  }
-
   capture(): Snapshot {
     const tensors = this.kept.flatMap((arrays, i) =>
       Object.entries(arrays).map(
@@ -152,6 +146,14 @@ export class Measurements {
       slopes: array(`${i}.slopes`),
       losses: array(`${i}.losses`),
     }));
+  }
+
+  private creditsOf(of: Slopes, sample: number, credit: Credit): number[] {
+    const K = this.tasks;
+    const values = Array.from({ length: K }, (_, task) => creditOf(of, sample * K + task, task, credit));
+    // A task without a label is neither better nor worse than the others.
+    const { mean } = meanOf(values);
+    return values.map((value) => (Number.isNaN(value) ? mean : value));
   }
 
   /** For each task, the mean of a value over the known slopes of each measurement; NaN where none is known. */

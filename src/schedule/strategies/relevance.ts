@@ -8,14 +8,19 @@ import type { Scale } from './policy.js';
  * nothing are scaled down until all of them together weigh as much as one that does: they may still matter together.
  */
 export class Relevance {
-  private kept: Float32Array[] = [];
+  /** Of each feature, from 0 to 1. */
+  private readonly relevances: Float64Array;
+  /** [F, K] of each measurement. */
+  private covariances: Float32Array[] = [];
 
   constructor(
     private readonly width: number,
     private readonly tasks: number,
     /** Measurements kept. */
     private readonly memory: number,
-  ) {}
+  ) {
+    this.relevances = new Float64Array(width);
+  }
 
   /** Takes in a measurement: features [n, F] with their scale, credits [n, K]. */
   add(features: Float32Array, credits: Float32Array, { mean, inverseStd }: Scale): void {
@@ -29,44 +34,50 @@ export class Relevance {
         for (let task = 0; task < K; task++) covariances[j * K + task] += (z * advantages[i * K + task]) / n;
       }
     }
-    this.kept.push(covariances);
-    if (this.kept.length > this.memory) this.kept.shift();
+    this.covariances.push(covariances);
+    if (this.covariances.length > this.memory) this.covariances.shift();
+    this.judge();
+  }
+
+  /** The relevance of the most relevant feature. */
+  get strongest(): number {
+    return this.relevances.reduce((most, relevance) => Math.max(most, relevance), 0);
   }
 
   /** The scale with every feature weighed. */
   weigh({ mean, inverseStd }: Scale): Scale {
-    return { mean, inverseStd: inverseStd.map((scale, j) => scale * Math.max(this.of(j), 1 / Math.sqrt(this.width))) };
+    const least = 1 / Math.sqrt(this.width);
+    return { mean, inverseStd: inverseStd.map((scale, j) => scale * Math.max(least, this.relevances[j])) };
   }
 
   capture(): Snapshot {
-    const tensors = this.kept.map((data, i) => [`${i}`, { dtype: 'F32', shape: [data.length], data }] as const);
-    return { tensors: new Map(tensors), state: { kept: this.kept.length } };
+    const { width: F, tasks: K } = this;
+    const tensors = this.covariances.map((data, i) => [`${i}`, { dtype: 'F32', shape: [F, K], data }] as const);
+    return { tensors: new Map(tensors), state: null };
   }
 
-  restore({ tensors, state }: Snapshot): void {
-    this.kept = Array.from({ length: (state as { kept: number }).kept }, (_, i) =>
-      (tensors.get(`${i}`)!.data as Float32Array).slice(),
-    );
+  restore({ tensors }: Snapshot): void {
+    const arrays = Array.from(tensors, ([place, { data }]) => [Number(place), data.slice()] as const);
+    this.covariances = arrays.sort(([a], [b]) => a - b).map(([, data]) => data as Float32Array);
+    this.judge();
   }
 
-  /** Of the most relevant feature, from 0 to 1. */
-  get strongest(): number {
-    return Math.max(0, ...Array.from({ length: this.width }, (_, j) => this.of(j)));
-  }
-
-  private of(feature: number): number {
-    const { width: F, tasks: K, kept } = this;
-    if (kept.length < FEWEST) return 0;
+  private judge(): void {
+    const { width: F, tasks: K, covariances } = this;
+    if (covariances.length < FEWEST) return void this.relevances.fill(0);
     const bound = Math.sqrt(2 * Math.log(F * K));
-    const of = Array.from({ length: K }, (_, task) => {
-      const { mean, error } = meanOf(kept.map((covariances) => covariances[feature * K + task]));
-      return significance({ mean: Math.abs(mean), error }, bound);
-    });
-    return Math.max(...of);
+    for (let j = 0; j < F; j++) {
+      this.relevances[j] = 0;
+      for (let task = 0; task < K; task++) {
+        const { mean, error } = meanOf(covariances.map((of) => of[j * K + task]));
+        const relevance = significance({ mean: Math.abs(mean), error }, bound);
+        this.relevances[j] = Math.max(this.relevances[j], relevance);
+      }
+    }
   }
 }
 
-/** credit_iT less the mean of its sample and of its task. */
+/** credit_iT less the mean of its sample, and of what is left less the mean of its task. */
 function centred(credits: Float32Array, K: number): Float32Array {
   const n = credits.length / K;
   const centred = credits.slice();
