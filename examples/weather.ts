@@ -66,7 +66,7 @@ export async function weatherProblem(data: Weather, random: Random): Promise<sch
     features: [
       { name: 'progress', width: 1 },
       { name: 'weather', width: D },
-      { name: 'labels', width: K },
+      { name: 'labels', width: K, outcome: true },
       { name: 'forecasts', width: K, costly: true },
     ],
     nextBatch() {

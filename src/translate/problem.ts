@@ -19,6 +19,7 @@ import {
   taskIndex,
   trainingInfluence,
 } from '../schedule/index.js';
+import { anchorsOf, interpolated } from './anchors.js';
 import { batchFeeds, pairsOf, type TranslationBatch, targetTokens, translationBatch } from './batch.js';
 import type { TranslationConfig } from './config.js';
 import { collate } from './corpus/batches.js';
@@ -268,22 +269,28 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   private influenceOn(reward: PairedSequences): InfluenceAccess<TranslationBatch> {
     const { training, evaluation } = this.parts;
     const K = this.tasks.length;
+    const anchors = anchorsOf(K, this.main);
     // Half a batch: the next measurement has another piece.
     const tokens = reward.target.lengths.reduce((sum, length) => sum + length, 0);
     const pieces = scatteredPieces(reward.count, (2 * tokens) / this.config.batch.tokens);
     return trainingInfluence<TranslationBatch>({
       training,
-      samples: 16,
+      samples: 32,
       pieces: pieces.length,
       gradient: (piece, out) =>
         this.gradient(translationBatch([{ ...collate(reward, pieces[piece]), epoch: 0 }], 'valid'), this.main, out),
       sample: ({ size }, samples) => spacedPlaces(size, samples),
       losses: async (batch, places) => {
-        const repeated = Int32Array.from({ length: places.length * K }, (_, at) => places[Math.floor(at / K)]);
+        const A = anchors.length;
+        const repeated = Int32Array.from({ length: places.length * A }, (_, at) => places[Math.floor(at / A)]);
         const pairs = pairsOf(batch, repeated);
-        const waits = Int32Array.from(repeated, (_, at) => this.tasks[at % K].number);
+        const waits = Int32Array.from(repeated, (_, at) => this.tasks[anchors[at % A]].number);
         const { plain } = await evaluation.sentences(pairs, waits);
-        return plain.map((sum, at) => sum / pairs.targetLengths[at]);
+        return interpolated(
+          plain.map((sum, at) => sum / pairs.targetLengths[at]),
+          anchors,
+          K,
+        );
       },
     });
   }
