@@ -46,9 +46,11 @@ test('finds the helpful task of each kind of sample by its features, and not by 
 });
 
 test('slopes are those of the root of the loss', () => {
-  const { slopes, losses } = slopesOf({ ahead: f32(9, 4, Number.NaN), behind: f32(4, 4, 1) });
+  const { slopes, losses, typical } = slopesOf({ ahead: f32(9, 4, Number.NaN), behind: f32(4, 4, 1) }, 3);
   expect([...slopes]).toEqual([1, 0, Number.NaN]);
   expect([...losses]).toEqual([6.5, 4, Number.NaN]);
+  // The lower of two that are known.
+  expect([...typical]).toEqual([4]);
 });
 
 test('credit is direction over the best mean direction, less half the size', () => {

@@ -204,7 +204,7 @@ export class Influence<Batch> implements Strategy<Batch> {
     access.shift(this.smoothed, shift);
     learned.measured++;
     const { samples, ...losses } = await access.losses(batch, this.options.samples ?? access.samples, shift);
-    const slopes = slopesOf(losses);
+    const slopes = slopesOf(losses, this.problem.tasks.length);
     const rows = new Float32Array(samples.length * width);
     for (const [i, place] of samples.entries()) {
       rows.set(features.subarray(place * width, (place + 1) * width), i * width);

@@ -22,6 +22,8 @@ export interface Slopes {
   readonly slopes: Float32Array;
   /** ℓ. */
   readonly losses: Float32Array;
+  /** [n]: how hard each sample is, the median of its losses. */
+  readonly typical: Float32Array;
 }
 
 interface Measurement extends Slopes {
@@ -30,11 +32,19 @@ interface Measurement extends Slopes {
 }
 
 /** What the losses at two points say. */
-export function slopesOf({ ahead, behind }: Pick<ShiftedLosses, 'ahead' | 'behind'>): Slopes {
+export function slopesOf({ ahead, behind }: Pick<ShiftedLosses, 'ahead' | 'behind'>, K: number): Slopes {
+  const losses = ahead.map((loss, at) => (loss + behind[at]) / 2);
   return {
     slopes: ahead.map((loss, at) => Math.sqrt(loss) - Math.sqrt(behind[at])),
-    losses: ahead.map((loss, at) => (loss + behind[at]) / 2),
+    losses,
+    typical: Float32Array.from({ length: losses.length / K }, (_, i) => median(losses.subarray(i * K, (i + 1) * K))),
   };
+}
+
+/** Of the known values, the lower one of two; 0 where there is none. */
+function median(values: Float32Array): number {
+  const known = values.filter((value) => !Number.isNaN(value)).sort();
+  return known.length === 0 ? 0 : known[Math.floor((known.length - 1) / 2)];
 }
 
 /**
@@ -43,9 +53,10 @@ export function slopesOf({ ahead, behind }: Pick<ShiftedLosses, 'ahead' | 'behin
  * The gradient of a squared error ℓ = e² is a direction times a size, ∇ℓ = 2e·∇e. The credit of a decision has a part for
  * each: how steadily the direction agrees with the main task's, and what the size adds to the noise of an update,
  *
- *     credit_iT = d̂_iT ∕ ρ − min(ℓ_iT ∕ ℓ̄, LARGEST) ∕ 2,   d̂ = d ∕ √(d² + s_T²),   d = √ℓ(θ + u) − √ℓ(θ − u)
+ *     credit_iT = d̂_iT ∕ ρ − min(ℓ_iT ∕ ℓ̄ᵢ, LARGEST) ∕ 2,   d̂ = d ∕ √(d² + s_T²),   d = √ℓ(θ + u) − √ℓ(θ − u)
  *
- * with the mean loss ℓ̄ of what is trained now. An optimiser that normalises its step, as Adam does, moves the main loss by
+ * with the mean loss of what is trained now, or the median loss of the sample over its tasks if that is more, for ℓ̄ᵢ: a
+ * sample that is hard for all tasks is no reason to avoid one of them, a label far worse than its siblings is. An optimiser that normalises its step, as Adam does, moves the main loss by
  * S ∕ √N with the mean slope S of what is trained and the mean square N of its gradients: its logarithm has the derivative
  * r ∕ S − r² ∕ 2N by the probability of a decision, of which this is a version that few outliers cannot spoil. d̂ is a matter
  * of sign: a label of pure noise has a mean of 0, however large its gradients are. In the mean the credit is ½ for the best
@@ -61,8 +72,8 @@ export class Measurements {
     private readonly memory: number,
   ) {}
 
-  add(features: Float32Array, { slopes, losses }: Slopes): void {
-    this.kept.push({ features, slopes, losses });
+  add(features: Float32Array, { slopes, losses, typical }: Slopes): void {
+    this.kept.push({ features, slopes, losses, typical });
     if (this.kept.length > this.memory) this.kept.shift();
   }
 
@@ -145,6 +156,7 @@ export class Measurements {
       features: array(`${i}.features`),
       slopes: array(`${i}.slopes`),
       losses: array(`${i}.losses`),
+      typical: array(`${i}.typical`),
     }));
   }
 
@@ -175,12 +187,13 @@ export class Measurements {
 }
 
 function creditOf(
-  { slopes, losses }: Slopes,
+  { slopes, losses, typical }: Slopes,
   at: number,
   task: number,
   { scales, unit, loss }: Pick<Credit, 'scales' | 'unit' | 'loss'>,
 ): number {
-  const size = loss > 0 ? Math.min(losses[at] / loss, LARGEST) : 0;
+  const usual = Math.max(loss, typical[Math.floor(at / scales.length)]);
+  const size = usual > 0 ? Math.min(losses[at] / usual, LARGEST) : 0;
   return squash(slopes[at], scales[task]) / unit - size / 2;
 }
 
