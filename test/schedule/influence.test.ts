@@ -56,7 +56,7 @@ test('slopes are those of the root of the loss', () => {
 test('credit is direction over the best mean direction, less half the size', () => {
   const measurements = new Measurements(1, 2, 8);
   // Task 1 always pulls the right way, task 2 as often the wrong way, with four times the loss.
-  const slopes = { slopes: f32(1, 2, 1, -2), losses: f32(1, 4, 1, 4) };
+  const slopes = { slopes: f32(1, 2, 1, -2), losses: f32(1, 4, 1, 4), typical: f32(1, 1) };
   for (let n = 0; n < 4; n++) measurements.add(f32(0, 0), slopes);
   const credit = measurements.credit([0.5, 0.5]);
   // d̂ = 1/√2 for task 1, ±1/√2 with mean 0 for task 2; the mean loss under the policy is 2.5.
@@ -71,15 +71,24 @@ test('credit is direction over the best mean direction, less half the size', () 
 
 test('a loss far beyond the mean counts as nine times the mean', () => {
   const measurements = new Measurements(1, 2, 8);
-  for (let n = 0; n < 4; n++) measurements.add(f32(0), { slopes: f32(1, 1), losses: f32(1, 1000) });
+  for (let n = 0; n < 4; n++) measurements.add(f32(0), { slopes: f32(1, 1), losses: f32(1, 1000), typical: f32(1) });
   expect(measurements.credit([1, 0]).means[1]).toBeCloseTo(1 - 9 / 2, 6);
+});
+
+test('a sample that is hard for all tasks is no reason to avoid one of them', () => {
+  const measurements = new Measurements(1, 3, 8);
+  // Hard for all tasks, and easy with one spoilt label: losses 8 and 8, medians 8 and 1, under a policy of mean loss 1.
+  const rows = slopesOf({ ahead: f32(8, 8, 8, 1, 1, 8), behind: f32(8, 8, 8, 1, 1, 8) }, 3);
+  for (let n = 0; n < 4; n++) measurements.add(f32(0, 0), rows);
+  const { credits } = measurements.last({ ...measurements.credit([1, 0, 0]), loss: 1 });
+  expect([...credits]).toEqual([-0.5, -0.5, -0.5, -0.5, -0.5, -4]);
 });
 
 test('nothing is significant before four measurements, or within two standard errors', () => {
   const measurements = new Measurements(1, 2, 8);
-  for (let n = 0; n < 3; n++) measurements.add(f32(0), { slopes: f32(1, -1), losses: f32(1, 1) });
+  for (let n = 0; n < 3; n++) measurements.add(f32(0), { slopes: f32(1, -1), losses: f32(1, 1), typical: f32(1) });
   expect(measurements.credit([0.5, 0.5]).significance).toBe(0);
-  measurements.add(f32(0), { slopes: f32(1, -1), losses: f32(1, 1) });
+  measurements.add(f32(0), { slopes: f32(1, -1), losses: f32(1, 1), typical: f32(1) });
   expect(measurements.credit([0.5, 0.5]).significance).toBe(1);
   // Mean 2, standard error 1: exactly two. Mean 4: 1 − (2/4)², or with a bound of 3 instead of 2: 1 − (3/4)².
   expect(significance({ mean: 4, error: 1 }, 3)).toBe(0.4375);
@@ -93,7 +102,7 @@ test('nothing is significant before four measurements, or within two standard er
 test('an unknown label makes a task neither better nor worse', () => {
   const measurements = new Measurements(1, 3, 8);
   for (let n = 0; n < 4; n++) {
-    measurements.add(f32(0), { slopes: f32(1, Number.NaN, -1), losses: f32(1, Number.NaN, 1) });
+    measurements.add(f32(0), { slopes: f32(1, Number.NaN, -1), losses: f32(1, Number.NaN, 1), typical: f32(1) });
   }
   const credit = measurements.credit([0.4, 0.2, 0.4]);
   const { credits } = measurements.draw(5, credit, new Random(1));
@@ -105,7 +114,7 @@ test('an unknown label makes a task neither better nor worse', () => {
 test('policies by features gain what they would earn beyond their mean', () => {
   const measurements = new Measurements(1, 2, 8);
   // The first sample is helped by task 1, the second by task 2.
-  const slopes = { slopes: f32(1, -1, -1, 1), losses: f32(1, 1, 1, 1) };
+  const slopes = { slopes: f32(1, -1, -1, 1), losses: f32(1, 1, 1, 1), typical: f32(1, 1) };
   for (let n = 0; n < 4; n++) measurements.add(f32(0, 1), slopes);
   const credit = measurements.credit([0.5, 0.5]);
   expect(measurements.gainOf(f32(1, 0, 0, 1), slopes, credit)).toBeGreaterThan(0);
