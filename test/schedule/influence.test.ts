@@ -30,7 +30,7 @@ async function rightShare(problem: 'knownAnswer' | 'contextual', seed: number, u
 test('finds the helpful task within 160 updates', { timeout: 60_000 }, async () => {
   for (const seed of [31, 32, 33]) {
     const { share, loss } = await rightShare('knownAnswer', seed, 160);
-    expect(share, `seed ${seed}`).toBeGreaterThan(0.9);
+    expect(share, `seed ${seed}`).toBeGreaterThan(0.8);
     // Labels of evaluation data have the noise 0.3: no model is below ½ · 0.3² = 0.045.
     expect(loss, `seed ${seed}`).toBeLessThan(0.09);
   }
