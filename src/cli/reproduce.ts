@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
@@ -6,29 +5,44 @@ import { INTERRUPTED, listenForInterrupt } from '../run/interrupt.js';
 import { formatDuration } from '../run/progress.js';
 import type { Plan } from '../sweep/index.js';
 import { askToGoOn, requireSomebodyToAsk } from './ask.js';
-import { type SweepFlags, sweepOptions } from './sweep.js';
+import { requireData, type SweepFlags, sweepOptions } from './sweep.js';
 import { collect } from './train.js';
 
 interface ReproduceFlags extends Omit<SweepFlags, 'dryRun'> {
-  readonly scale: 'smoke' | 'small' | 'full';
-  readonly data?: string;
+  readonly scale: Scale;
 }
 
-/** The experiments of the paper, and the key of the training configuration that says where their data are. */
-const EXPERIMENTS: Readonly<Record<string, { readonly data: string; readonly what: string }>> = {
-  stock: { data: 'problem.data.path', what: "qlib's folder with the CSI300" },
-  translation: { data: 'problem.data.folder', what: 'a folder made by tcts prepare translate' },
+type Scale = (typeof SCALES)[number];
+const SCALES = ['smoke', 'small', 'full'] as const;
+
+interface Experiment {
+  readonly scales: readonly Scale[];
+  /** Key of the training configuration that says where the data are; undefined: its grids say `{data}`. */
+  readonly key?: string;
+  /** The data, in words. */
+  readonly what: string;
+}
+
+/** The experiments of the paper, and the one that asks what its scheduling gains. */
+const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
+  stock: { scales: SCALES, key: 'problem.data.path', what: "qlib's folder with the CSI300" },
+  translation: { scales: SCALES, key: 'problem.data.folder', what: 'a folder made by tcts prepare translate' },
+  scheduling: { scales: ['smoke', 'small'], what: 'a folder as docs/scaling.md describes it' },
 };
+
+const NAMES = Object.keys(EXPERIMENTS)
+  .join(', ')
+  .replace(/, (?=[^,]*$)/, ' or ');
 
 export function registerReproduce(program: Command): void {
   sweepOptions(
     program
       .command('reproduce')
       .description('Run an experiment of the paper and write a report with its tables and figures.')
-      .argument('<experiment>', Object.keys(EXPERIMENTS).join(' or '))
+      .argument('<experiment>', NAMES)
       .addOption(
         new Option('--scale <size>', 'smoke: minutes, built-in data; small: hours of two cores; full: as in the paper')
-          .choices(['smoke', 'small', 'full'])
+          .choices([...SCALES])
           .default('smoke'),
       )
       .option('--data <path>', 'where the data are (small and full)')
@@ -43,7 +57,8 @@ The experiments are the grids configs/sweeps/EXPERIMENT-SCALE.yaml. The same com
 Examples:
   tcts reproduce stock --yes
   tcts reproduce stock --scale small --data data/cn_data
-  tcts reproduce translation --scale small --data corpora/multi30k`,
+  tcts reproduce translation --scale small --data corpora/multi30k
+  tcts reproduce scheduling --scale small --data data --seeds 201-205`,
     )
     .action(reproduce);
 }
@@ -51,10 +66,10 @@ Examples:
 async function reproduce(name: string, flags: ReproduceFlags): Promise<void> {
   const { loadGrid, countRuns } = await import('../sweep/index.js');
   const { planOf } = await import('./sweep-plan.js');
-  const set = [...dataSetting(name, flags), ...flags.set];
+  const { set, data } = dataOptions(name, flags);
   const file = fileURLToPath(new URL(`../../configs/sweeps/${name}-${flags.scale}.yaml`, import.meta.url));
-  const grid = loadGrid(file);
-  const plan = planOf(grid, { set, out: flags.out });
+  const grid = loadGrid(file, flags.seeds);
+  const plan = planOf(grid, { set: [...set, ...flags.set], data, out: flags.out });
   say(flags, summary(plan, countRuns(grid)));
   if (!(await mayBegin(plan, flags))) return;
 
@@ -66,22 +81,28 @@ async function reproduce(name: string, flags: ReproduceFlags): Promise<void> {
   say(flags, `report: ${html}`);
 }
 
-/** The assignment that says where the data are; without `--data` only the smoke test can be run. */
-function dataSetting(name: string, { scale, data }: ReproduceFlags): string[] {
+/** How the plan is told where the data are; without `--data` only the smoke test can be run. */
+function dataOptions(name: string, { scale, data }: ReproduceFlags): { set: string[]; data?: string } {
   const experiment = EXPERIMENTS[name];
   if (experiment === undefined) {
-    const known = Object.keys(EXPERIMENTS).join(' or ');
-    throw new InputError(`there is no experiment ${JSON.stringify(name)}, expected ${known}`);
+    throw new InputError(`there is no experiment ${JSON.stringify(name)}, expected ${NAMES}`);
+  }
+  const { scales, key, what } = experiment;
+  if (!scales.includes(scale)) {
+    throw new InputError(`${name} has no scale ${scale}, expected ${scales.join(' or ')}`, { key: '--scale' });
   }
   if (scale === 'smoke') {
-    if (data === undefined) return [];
-    throw new InputError('the smoke test has data of its own; --data goes with --scale small or full', {
-      key: '--data',
-    });
+    if (data === undefined) return { set: [] };
+    throw new InputError(
+      `the smoke test has data of its own; --data goes with --scale ${scales.slice(1).join(' or ')}`,
+      {
+        key: '--data',
+      },
+    );
   }
-  if (data === undefined) throw new InputError(`missing, expected the path of ${experiment.what}`, { key: '--data' });
-  if (!existsSync(data)) throw new InputError(`there is no ${data}, expected ${experiment.what}`, { key: '--data' });
-  return [`${experiment.data}=${JSON.stringify(data)}`];
+  if (data === undefined) throw new InputError(`missing, expected the path of ${what}`, { key: '--data' });
+  requireData(data, what);
+  return key === undefined ? { set: [], data } : { set: [`${key}=${JSON.stringify(data)}`] };
 }
 
 function summary({ grid, groups, folder }: Plan, count: number): string {

@@ -1,11 +1,21 @@
-import { type Grid, isDone, type Plan, type PlannedRun, plannedRuns, planSweep } from '../sweep/index.js';
+import {
+  type Grid,
+  isDone,
+  type Plan,
+  type PlannedRun,
+  type PlanOptions,
+  plannedRuns,
+  planSweep,
+} from '../sweep/index.js';
 import { EVALUATED } from './evaluate.js';
 import { trainConfigSchema } from './problems.js';
 import { textTable } from './text-table.js';
 
+type PlanFlags = Pick<PlanOptions, 'set' | 'data' | 'out'>;
+
 /** What a grid comes to with the problems and verbs of this tool. */
-export function planOf(grid: Grid, { set, out }: { set?: readonly string[]; out?: string } = {}): Plan {
-  return planSweep(grid, { schema: trainConfigSchema, set, out, evaluated: EVALUATED });
+export function planOf(grid: Grid, { set, data, out }: PlanFlags = {}): Plan {
+  return planSweep(grid, { schema: trainConfigSchema, set, data, out, evaluated: EVALUATED });
 }
 
 /** A plan for programs, and for people. */

@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { type Command, Option } from 'commander';
+import { InputError } from '../errors.js';
 import { askToGoOn } from './ask.js';
 import { type QueueFlags, queueOptions } from './queue-flags.js';
 import { wholeNumber } from './score-flags.js';
@@ -7,6 +9,8 @@ import { collect } from './train.js';
 
 export interface SweepFlags extends QueueFlags {
   readonly set: readonly string[];
+  readonly data?: string;
+  readonly seeds?: readonly number[];
   readonly out?: string;
   readonly cores: number;
   readonly dryRun: boolean;
@@ -21,7 +25,8 @@ export function registerSweep(program: Command): void {
       .command('sweep')
       .description('Train and evaluate every combination of a grid of settings.')
       .argument('<grid>', 'grid file; every key is explained in configs/sweeps/reference.yaml')
-      .option('--set <key=value>', 'lay a value over the training configuration; may be repeated', collect, []),
+      .option('--set <key=value>', 'lay a value over the training configuration; may be repeated', collect, [])
+      .option('--data <folder>', 'what {data} stands for in the values of the grid'),
   )
     .option('--dry-run', 'print what would be run', false)
     .option('--yes', `do not ask before more than ${MANY} runs`, false)
@@ -35,11 +40,13 @@ Examples:
   tcts sweep configs/sweeps/stock-smoke.yaml --dry-run
   tcts sweep configs/sweeps/stock-smoke.yaml --cores 2
   tcts sweep grid.yaml --set problem.data.path=data/cn_data
+  tcts sweep configs/sweeps/scheduling-small.yaml --data data --seeds 201-205
   tcts sweep grid.yaml --queue redis://queue-host --out /mnt/shared/runs`,
     )
     .action(async (file: string, flags: SweepFlags) => {
       const { loadGrid, countRuns } = await import('../sweep/index.js');
-      const grid = loadGrid(file);
+      if (flags.data !== undefined) requireData(flags.data, 'a folder with the data of the grid');
+      const grid = loadGrid(file, flags.seeds);
       const count = countRuns(grid);
       if (count > MANY && !flags.yes && !flags.dryRun) {
         if (!(await askToGoOn(`The grid has ${count} runs. Go on?`))) return;
@@ -60,6 +67,7 @@ Examples:
 export function sweepOptions(command: Command): Command {
   return queueOptions(command)
     .option('--out <folder>', 'folder in which that of the sweep is made')
+    .option('--seeds <list>', "seeds in place of the grid's: 1,2,5 or 201-205", seedList)
     .addOption(
       new Option('--cores <n>', 'cores that the runs keep busy together')
         .argParser(wholeNumber(1))
@@ -67,6 +75,25 @@ export function sweepOptions(command: Command): Command {
     )
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print what became of every run as JSON', false);
+}
+
+export function requireData(path: string, what: string): void {
+  if (!existsSync(path)) throw new InputError(`there is no ${path}, expected ${what}`, { key: '--data' });
+}
+
+/** `1,2,5` or `201-205` or both. */
+function seedList(text: string): number[] {
+  const seeds = text.split(',').flatMap((part) => {
+    const [, first, last = first] = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(part.trim()) ?? [];
+    const count = Number(last) - Number(first) + 1;
+    if (!(count >= 1 && count <= MANY)) {
+      throw new InputError(`expected whole numbers such as 1,2,5 or 201-205, found ${JSON.stringify(text)}`, {
+        key: '--seeds',
+      });
+    }
+    return Array.from({ length: count }, (_, i) => Number(first) + i);
+  });
+  return [...new Set(seeds)];
 }
 
 /** More runs than this are worth a question. */

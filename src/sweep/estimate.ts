@@ -26,7 +26,7 @@ export interface Estimate {
 
 /**
  * How long the trainings will take: one run of each kind is trained for some seconds in a temporary folder. Runs are of
- * one kind if they have the same model and batches, and a strategy that costs the same.
+ * one kind if they have the same problem, model and batches, and a strategy that costs the same.
  */
 export async function estimate(runs: readonly PlannedRun[], options: EstimateOptions): Promise<Estimate> {
   const kinds = groupBy(runs, kindOf);
@@ -102,9 +102,9 @@ function speedOf(timings: string, total: number): Speed | undefined {
 }
 
 function kindOf({ config }: PlannedRun): string {
-  const { model, batch } = config.problem as { model?: unknown; batch?: unknown };
+  const { kind, model, batch } = config.problem as { kind: string; model?: unknown; batch?: unknown };
   const strategy = PLAIN.has(config.strategy.name) ? '' : config.strategy.name;
-  return JSON.stringify([model, batch, strategy, config.threads, config.workers]);
+  return JSON.stringify([kind, model, batch, strategy, config.threads, config.workers]);
 }
 
 /** Strategies that cost nothing besides the update; self-paced, which looks at every loss first, is not one of them. */

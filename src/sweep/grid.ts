@@ -21,6 +21,11 @@ export const groupSchema = z.strictObject({
     .string()
     .regex(/^\w[\w.=+-]*$/)
     .describe('Name of the group; the names of its runs begin with it.'),
+  base: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Path, relative to this file, of a training configuration for this group in place of the grid's."),
   set: settings
     .default({})
     .describe('Keys of the training configuration, with dots, and their values in all runs of the group.'),
@@ -65,9 +70,15 @@ export const gridSchema = z.strictObject({
   base: z
     .string()
     .min(1)
-    .describe('Path, relative to this file, of the training configuration that all is laid over.')
+    .describe(
+      'Path, relative to this file, of the training configuration that all is laid over, unless a group has its own.',
+    )
     .meta({ examples: ['../toy.yaml'] }),
-  set: settings.default({}).describe('Keys of the training configuration, with dots, and their values in all runs.'),
+  set: settings
+    .default({})
+    .describe(
+      'Keys of the training configuration, with dots, and their values in all runs. {data} in a text, here and in groups, stands for the folder that --data names.',
+    ),
   seeds: seeds.default(1),
   after: after
     .optional()
@@ -106,22 +117,33 @@ export interface Grid {
   /** Where each key was said. */
   readonly places: Source['places'];
   readonly name: string;
-  /** Path of the training configuration. */
-  readonly base: string;
+  /** Path of the training configuration of each group. */
+  readonly bases: readonly string[];
 }
 
-/** Reads and checks a grid; what it says of the training configuration is checked when the sweep is planned. */
-export function loadGrid(file: string): Grid {
+/**
+ * Reads and checks a grid; what it says of the training configuration is checked when the sweep is planned.
+ *
+ * @param seeds in place of those that the grid and its groups name
+ */
+export function loadGrid(file: string, seeds?: readonly number[]): Grid {
   const keys = keySchema(gridSchema);
   const source = readSources(file, [], keys, { dottedKeys: true });
-  const config = validateSource(gridSchema, keys, source);
-  // The file that names the base may be one that the grid extends.
-  const sayer = source.places.get('base')?.file ?? file;
+  const read = validateSource(gridSchema, keys, source);
+  const config = seeds === undefined ? read : withSeeds(read, seeds);
+  // The file that names a base may be one that the grid extends.
+  const pathOf = (base: string, key: string) => resolve(dirname(source.places.get(key)?.file ?? file), base);
   return {
     file,
     config,
     places: source.places,
     name: config.name ?? basename(file, extname(file)),
-    base: resolve(dirname(sayer), config.base),
+    bases: config.groups.map(({ base }, g) =>
+      base === undefined ? pathOf(config.base, 'base') : pathOf(base, `groups.${g}.base`),
+    ),
   };
+}
+
+function withSeeds(config: GridConfig, seeds: readonly number[]): GridConfig {
+  return { ...config, seeds: [...seeds], groups: config.groups.map((group) => ({ ...group, seeds: undefined })) };
 }

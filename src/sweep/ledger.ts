@@ -22,7 +22,7 @@ export class Ledger {
   /** When each running job began, in milliseconds. */
   private readonly begun = new Map<string, number>();
 
-  constructor({ grid, set, folder }: Plan, onChange: Ledger['onChange'] = () => {}) {
+  constructor({ grid, set, data, folder }: Plan, onChange: Ledger['onChange'] = () => {}) {
     this.folder = folder;
     this.onChange = onChange;
     this.head = {
@@ -31,7 +31,12 @@ export class Ledger {
       version: toolVersion,
       ...runtimeVersions(),
       created: readSweep(folder)?.created ?? new Date().toISOString(),
-      grid: { file: grid.file, ...(set.length > 0 && { set }), values: grid.config },
+      grid: {
+        file: grid.file,
+        ...(set.length > 0 && { set }),
+        ...(data !== undefined && { data }),
+        values: grid.config,
+      },
     };
     this.write();
   }

@@ -6,6 +6,7 @@ import { nearest } from '../run/config/nearest.js';
 import { overlay, readAssignment, readSources, type Source } from '../run/config/sources.js';
 import { coresOf, type Division, resolvedYaml, validateSource } from '../run/index.js';
 import { axisNames, combinations, countCombinations, type Point } from './axes.js';
+import { withDataFolder } from './data-folder.js';
 import type { Grid, GridConfig, GroupConfig } from './grid.js';
 import type { Job } from './job.js';
 import { settingLayer, settingLayers } from './settings.js';
@@ -22,6 +23,8 @@ export interface PlanOptions {
   readonly schema: z.ZodType<TrainingConfig>;
   /** Assignments laid over the base and what the grid sets for all runs. Default none. */
   readonly set?: readonly string[];
+  /** What `{data}` stands for in the values of the grid. Default nothing: a grid that has it is refused. */
+  readonly data?: string;
   /** Folder in which that of the sweep is made. Default that of the grid. */
   readonly out?: string;
   /** Kinds of problems whose runs are evaluated unless the grid says otherwise. Default none. */
@@ -33,6 +36,8 @@ export interface Plan {
   readonly grid: Grid;
   /** Assignments laid over what the grid sets for all runs. */
   readonly set: readonly string[];
+  /** What `{data}` stands for. */
+  readonly data: string | undefined;
   /** The folder of the run folders. */
   readonly folder: string;
   readonly groups: readonly PlannedGroup[];
@@ -90,23 +95,24 @@ export function countRuns({ config }: Grid): number {
 
 /** Works out and checks every run of a grid. */
 export function planSweep(grid: Grid, options: PlanOptions): Plan {
-  const { config, places } = grid;
+  const { places } = grid;
   const count = countRuns(grid);
   if (count > MOST_RUNS) {
     throw new InputError(`the grid has ${count} runs, expected at most ${MOST_RUNS}`, { file: grid.file });
   }
   requireReferences(grid);
+  const config = withDataFolder(grid, options.data);
   const keys = keySchema(options.schema);
   const lay = (under: Source, layers: readonly Source[]) => layers.reduce((a, b) => overlay(a, b, keys), under);
-  const common = lay(readSources(grid.base, [], keys), [
-    ...settingLayers(config.set, 'set', places),
-    ...(options.set ?? []).map(readAssignment),
-  ]);
+  const forAll = [...settingLayers(config.set, 'set', places), ...(options.set ?? []).map(readAssignment)];
+  const common = new Map(
+    [...new Set(grid.bases)].map((base) => [base, lay(readSources(base, [], keys), forAll)] as const),
+  );
   const folder = join(options.out ?? config.out, grid.name);
 
   const groups = config.groups.map((group, g): PlannedGroup => {
     const at = `groups.${g}`;
-    const base = lay(common, settingLayers(group.set, `${at}.set`, places));
+    const base = lay(common.get(grid.bases[g])!, settingLayers(group.set, `${at}.set`, places));
     const { seeds, selectSeeds } = seedsOf(config, group);
     const over = group.select?.over ?? {};
     const names = axisNames([...Object.keys(group.grid), ...Object.keys(over)]);
@@ -146,7 +152,7 @@ export function planSweep(grid: Grid, options: PlanOptions): Plan {
       warmStart: group.warmStart,
     };
   });
-  return { grid, set: options.set ?? [], folder, groups, waitKStar: config.waitKStar };
+  return { grid, set: options.set ?? [], data: options.data, folder, groups, waitKStar: config.waitKStar };
 }
 
 /** Runs that are known before anything has been chosen, in the order in which they are begun. */

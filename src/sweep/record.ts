@@ -14,8 +14,13 @@ export interface SweepRecord {
   /** ISO 8601, of the first time that the sweep was run. */
   readonly created: string;
   readonly updated: string;
-  /** The grid, as it was read, and the assignments (`--set`) laid over it, if there are any. */
-  readonly grid: { readonly file: string; readonly set?: readonly string[]; readonly values: unknown };
+  /** The grid, as it was read, and the assignments (`--set`) and the folder (`--data`) that went with it, if any. */
+  readonly grid: {
+    readonly file: string;
+    readonly set?: readonly string[];
+    readonly data?: string;
+    readonly values: unknown;
+  };
   readonly runs: readonly RunRecord[];
   readonly choices: readonly ChoiceRecord[];
 }

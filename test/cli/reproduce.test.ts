@@ -8,7 +8,7 @@ it.each([
   [
     'an experiment that is not in the paper',
     ['weather'],
-    /there is no experiment "weather", expected stock or translation/,
+    /there is no experiment "weather", expected stock, translation or scheduling/,
   ],
   [
     'the small scale without data',
@@ -17,6 +17,17 @@ it.each([
   ],
   ['data that are not there', ['stock', '--scale', 'full', '--data', 'none'], /--data: there is no none/],
   ['data for the smoke test', ['translation', '--data', 'x'], /--data: the smoke test has data of its own/],
+  [
+    'a scale that there is not',
+    ['scheduling', '--scale', 'full'],
+    /--scale: scheduling has no scale full, expected smoke/,
+  ],
+  [
+    'many problems without their data',
+    ['scheduling', '--scale', 'small'],
+    /--data: missing, expected the path of a folder as docs\/scaling\.md describes it/,
+  ],
+  ['seeds that are none', ['scheduling', '--seeds', '3-1'], /--seeds: expected whole numbers such as/],
   ['a beginning without a yes', ['stock'], /stock-smoke: 16 runs in runs\/stock-smoke[\s\S]*nobody to ask: say --yes/],
 ])('%s is refused', async (_, args, message) => {
   const folder = temporaryFolder();

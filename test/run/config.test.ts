@@ -129,6 +129,12 @@ describe('a configuration file', () => {
     expect(load('data: {folder: &here there}\nname: *here\n')).toMatchObject({ name: 'there' });
   });
 
+  test('may use an alias for a map or a list, more than once', () => {
+    const { values } = parseSource('a: &x {b: [1, 2]}\nc: *x\nd: [*x, *x]\n', 'any.yaml');
+    const x = { b: [1, 2] };
+    expect(values).toEqual({ a: x, c: x, d: [x, x] });
+  });
+
   test('that does not exist is refused by name', () => {
     expect(failure(() => loadConfig(schema, 'nowhere.yaml')).message).toMatch(/nowhere.yaml .*does not exist/);
   });

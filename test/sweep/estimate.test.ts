@@ -51,6 +51,12 @@ it('tries strategies that cost more, and other models, apart', async () => {
   ]);
 });
 
+it('tries each problem of a grid apart', async () => {
+  const { run } = pretence();
+  const text = 'base: base.yaml\ngroups: [{name: a}, {name: b, set: {problem.kind: contextual}}]\n';
+  expect((await estimate(runsOf(text), { cores: 2, run })).trials).toBe(2);
+});
+
 it('says so if no two updates were made in the time of a trial', async () => {
   expect((await estimate(runsOf(FOUR), { cores: 2, run: pretence([1]).run })).seconds).toBeUndefined();
 });

@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
@@ -57,6 +58,49 @@ groups: [{name: a, set: {training.steps: 6}}]
       { set: ['training.steps=1', 'training.episodes=1'] },
     );
     expect(plannedRuns(plan)[0].run.config.training).toEqual({ steps: 6, episodes: 1 });
+  });
+
+  it('may have a base of its own for a group, relative to the file that names it, with all else as for the others', () => {
+    const text = `base: base.yaml
+set: {threads: 3}
+groups:
+  - name: a
+  - {name: b, base: translation.yaml, set: {problem.main: 5}, grid: {strategy.name: [mtl]}}
+`;
+    expect(configs(text)).toMatchObject([
+      { problem: { kind: 'known-answer' }, training: { episodes: 3, steps: 2 }, threads: 3 },
+      { problem: { kind: 'translation', main: 5 }, strategy: { name: 'mtl' }, training: { episodes: 1 }, threads: 3 },
+    ]);
+    const file = gridFile(text);
+    const deeper = join(file, '..', 'deeper');
+    mkdirSync(deeper);
+    writeFileSync(join(deeper, 'grid.yaml'), 'extends: ../grid.yaml\n');
+    expect(loadGrid(join(deeper, 'grid.yaml')).bases).toEqual(loadGrid(file).bases);
+  });
+
+  it('fills in the folder of the data, in all texts that it sets and in no others', () => {
+    const text = `base: translation.yaml
+set: {problem.data: {from: corpus, folder: '{data}/a'}}
+groups:
+  - name: a
+  - {name: b, set: {problem.data.folder: '{data}/b'}}
+  - {name: c, grid: {problem.data.folder: {one: '{data}/c'}}}
+`;
+    const runs = plannedRuns(planFor(text, { data: 'some/where' })).map(({ run }) => parse(run.job.config));
+    expect(runs.map(({ problem }) => problem.data.folder)).toEqual(['some/where/a', 'some/where/b', 'some/where/c']);
+    expect(planFor(text, { data: 'some/where' })).toMatchObject({ data: 'some/where' });
+    expect(() => planFor(text)).toThrow(
+      /grid\.yaml:2: set\.problem\.data\.folder: \{data\} stands for the folder that --data names, but there is no --data/,
+    );
+    expect(() => planFor('base: base.yaml\ngroups: [{name: a}]\n', { data: 'x' })).toThrow(
+      /--data: no value of .*grid\.yaml contains \{data\}/,
+    );
+  });
+
+  it('can be run with other seeds than its own', () => {
+    const file = gridFile('base: base.yaml\nseeds: 9\ngroups: [{name: a}, {name: b, seeds: [7]}]\n');
+    const runs = plannedRuns(planOf(loadGrid(file, [3, 5]))).map(({ run }) => run.name);
+    expect(runs).toEqual(['a,seed=3', 'a,seed=5', 'b,seed=3', 'b,seed=5']);
   });
 
   it('takes several keys at once as one axis of labelled maps', () => {
@@ -215,6 +259,11 @@ describe('a mistake in a grid is told with its line and key', () => {
       /grid\.yaml:2: after\.0: expected/,
     ],
     ['a base that is not there', 'base: bse.yaml\ngroups: [{name: a}]\n', /bse\.yaml cannot be read: does not exist/],
+    [
+      'a base of a group that is not there',
+      'base: base.yaml\ngroups: [{name: a, base: bse.yaml}]\n',
+      /bse\.yaml cannot be read: does not exist/,
+    ],
   ])('%s', (_, text, expected) => {
     expect(message(text)).toThrow(expected);
   });
@@ -233,7 +282,32 @@ describe('the ready grids', () => {
   const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'));
 
   it.each(files)('%s is valid', (name) => {
-    expect(plannedRuns(planOf(loadGrid(folder + name))).length).toBeGreaterThan(0);
+    const needsData = readFileSync(folder + name, 'utf8').includes("'{data}/");
+    const plan = planOf(loadGrid(folder + name), needsData ? { data: 'DIR' } : {});
+    expect(plannedRuns(plan).length).toBeGreaterThan(0);
+  });
+
+  it('of scheduling have every arm on every problem, paired by seeds', () => {
+    const groups = planOf(loadGrid(`${folder}scheduling-small.yaml`), { data: 'DIR' }).groups;
+    const problems = groups.filter(({ name }) => !name.endsWith('-equal-time'));
+    const oracles = ['known-answer', 'contextual', 'series-noisy', 'stocks-stale', 'translation-scrambled'];
+    expect(problems.map(({ name }) => name)).toEqual([
+      ...oracles,
+      ...['ETTh1', 'ETTh2', 'weather', 'CSI300', 'Multi30k-wait-1', 'Multi30k-wait-3', 'Multi30k-wait-9'],
+    ]);
+    for (const { name, settings, seeds } of problems) {
+      const made = name === 'known-answer' || name === 'contextual';
+      expect(settings).toHaveLength(oracles.includes(name) ? 14 : 13);
+      expect(seeds).toHaveLength(made ? 20 : /translation|Multi30k/.test(name) ? 5 : 10);
+      expect(seeds[0]).toBe(201);
+      // Uniform until two thirds: the share of the main task among K tasks is 1 ∕ K.
+      const { config } = settings[4].variants[0].run(201);
+      const { tasks, waits } = config.problem as { tasks?: number | number[]; waits?: number };
+      const K = { 'known-answer': 5, contextual: 3 }[name] ?? waits ?? (Array.isArray(tasks) ? tasks.length : tasks);
+      expect(config.strategy).toEqual({ name: 'static', main: 1 / K!, rest: 'uniform', until: 0.67 });
+      const short = groups.find((group) => group.name === `${name}-equal-time`);
+      expect(short?.seeds).toEqual(made ? undefined : seeds);
+    }
   });
 
   it.each(['stock-smoke.yaml', 'translation-smoke.yaml'])(

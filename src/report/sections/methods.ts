@@ -121,7 +121,9 @@ const MOST_COMMANDS = 40;
 /** How a sweep was run, and what it has chosen. */
 function sweepBlocks({ record }: FoundSweep): Block[] {
   const { name, grid, choices } = record;
-  const command = ['tcts', 'sweep', grid.file, ...(grid.set ?? []).flatMap((set) => ['--set', withoutPassword(set)])];
+  const data = grid.data === undefined ? [] : ['--data', grid.data];
+  const sets = (grid.set ?? []).flatMap((set) => ['--set', withoutPassword(set)]);
+  const command = ['tcts', 'sweep', grid.file, ...data, ...sets];
   const blocks: Block[] = [{ kind: 'commands', lines: [`${command.map(quoted).join(' ')}  # ${name}`] }];
   if (choices.length === 0) return blocks;
   const inWords = (labels: Readonly<Record<string, string>>): string =>

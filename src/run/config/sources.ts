@@ -117,8 +117,9 @@ export function parseSource(text: string, file: string, { dottedKeys = false }: 
     if (target === undefined || open.has(target)) {
       throw new InputError('the alias does not stand for a complete value', { file, line: lineOf(node), key: path });
     }
+    if (isScalar(target)) return target.value;
     open.add(target);
-    const result = isAlias(node) ? plain(target, path, false) : contents(node, path, recordPlaces);
+    const result = contents(target, path, recordPlaces && !isAlias(node));
     open.delete(target);
     return result;
   }
