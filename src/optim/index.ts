@@ -24,11 +24,11 @@ export {
   type LearningRate,
   type LearningRateConfig,
   learningRate,
+  type PlateauState,
   type ReduceOnPlateauConfig,
   type Warmup,
 } from './learning-rate.js';
 export { type Optimizer, type OptimizerConfig, type OptimizerState, optimizer } from './optimizer.js';
-export { Plateau, type PlateauConfig, type PlateauState } from './plateau.js';
 export { type RmspropConfig, rmsprop } from './rmsprop.js';
 export {
   decode,
