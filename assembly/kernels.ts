@@ -6,9 +6,7 @@
 // allocates, and no result depends on anything but the arguments.
 //
 // Loops test their condition at the end: V8 takes constants (splats, conversions) out of a loop only then.
-export * from './adagrad';
 export * from './adam';
 export * from './arrays';
 export * from './dropout';
-export * from './rmsprop';
 export * from './sgd';

@@ -111,7 +111,7 @@ export const cases = [
     peer: { script: 'csi300.py' },
     target: 0.714, // 1.4 × the samples a second
   },
-  ...['adam', 'sgd', 'rmsprop'].map((optimizer) => ({
+  ...['adam', 'sgd'].map((optimizer) => ({
     name: `kernel-${optimizer}`,
     what: `Kernel ${optimizer}, 10 × 7.5 M parameters, against plain JavaScript`,
     ours: { module: './kernels.mjs', options: { optimizer, loop: 'kernel' } },

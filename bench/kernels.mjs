@@ -10,7 +10,7 @@ const RATE = 1e-3;
 /** One update takes a few milliseconds, too few for a step of the bench. */
 const UPDATES = 10;
 
-/** @param {{ optimizer: 'adam' | 'sgd' | 'rmsprop', loop: 'kernel' | 'plain' }} options */
+/** @param {{ optimizer: 'adam' | 'sgd', loop: 'kernel' | 'plain' }} options */
 export async function setup({ optimizer: name, loop }) {
   const update = loop === 'kernel' ? kernel(name) : plain[name]();
   const step = () => {
@@ -19,7 +19,7 @@ export async function setup({ optimizer: name, loop }) {
   return { step, close() {} };
 }
 
-const configs = { adam: { name: 'adam' }, sgd: { name: 'sgd', momentum: 0.9 }, rmsprop: { name: 'rmsprop' } };
+const configs = { adam: { name: 'adam' }, sgd: { name: 'sgd', momentum: 0.9 } };
 
 function kernel(name) {
   const optimizer = makeOptimizer(configs[name]);
@@ -61,21 +61,6 @@ const plain = {
       for (let i = 0; i < theta.length; i++) {
         buffer[i] = momentum * buffer[i] + grad[i];
         theta[i] -= RATE * buffer[i];
-      }
-    };
-  },
-
-  rmsprop() {
-    const { theta, grad, slots } = arrays(1);
-    const [v] = slots;
-    const alpha = 0.99;
-    const eps = 1e-8;
-    return () => {
-      for (let i = 0; i < theta.length; i++) {
-        const g = grad[i];
-        const square = alpha * v[i] + (1 - alpha) * g * g;
-        v[i] = square;
-        theta[i] -= (RATE * g) / (Math.sqrt(square) + eps);
       }
     };
   },

@@ -22,16 +22,12 @@ export interface FloatKernels {
     rate: number,
     l2: number,
     keep: number,
-    gain: number,
-    ofGrad: number,
-    ofBuffer: number,
   ): void;
   adam(
     theta: number,
     grad: number,
     m: number,
     v: number,
-    largest: number,
     n: number,
     stepSize: number,
     beta1: number,
@@ -41,20 +37,6 @@ export interface FloatKernels {
     l2: number,
     shrink: number,
   ): void;
-  rmsprop(
-    theta: number,
-    grad: number,
-    v: number,
-    a: number,
-    b: number,
-    n: number,
-    rate: number,
-    alpha: number,
-    eps: number,
-    l2: number,
-    momentum: number,
-  ): void;
-  adagrad(theta: number, grad: number, s: number, n: number, rate: number, eps: number, l2: number): void;
   /** Σ x², accumulated in f64 in an order that depends on n alone. */
   squaredNorm(x: number, n: number): number;
   /** 1 if no element is infinite or NaN, else 0. */

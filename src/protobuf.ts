@@ -97,13 +97,6 @@ export class ProtoWriter {
     return this.bytes(field, new Uint8Array(data.buffer));
   }
 
-  /** `repeated double`, packed. */
-  packedDouble(field: number, values: ArrayLike<number>): this {
-    const data = new DataView(new ArrayBuffer(8 * values.length));
-    for (let i = 0; i < values.length; i++) data.setFloat64(8 * i, values[i], true);
-    return this.bytes(field, new Uint8Array(data.buffer));
-  }
-
   /** The message, in an array of its own. The writer may be written to further and finished again. */
   finish(): Uint8Array {
     const message = new Uint8Array(this.length);

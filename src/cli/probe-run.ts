@@ -133,7 +133,8 @@ const TURN_INTERVAL = 50;
 function makeProblem(config: TrainConfig, seed: number, note?: (line: string) => void): Promise<Problem> {
   const { threads } = config;
   const random = new Random(seed).fork('problem');
-  return createProblem(config.problem, { random, threads, workers: workersOf(config), note });
+  const updates = config.training.episodes * config.training.steps;
+  return createProblem(config.problem, { random, threads, workers: workersOf(config), updates, note });
 }
 
 /** The log of an earlier probe of the same configuration, cut after its last whole line; or a new one. */

@@ -66,7 +66,8 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
   const random = new Random(config.seed);
   const { threads } = config;
   const note = quiet ? undefined : (line: string) => process.stderr.write(`${line}\n`);
-  const context = { random: random.fork('problem'), threads, workers: workersOf(config), ranks, note };
+  const updates = config.training.episodes * config.training.steps;
+  const context = { random: random.fork('problem'), threads, workers: workersOf(config), updates, ranks, note };
   const problem = await createProblem(config.problem, context);
   let strategy: Strategy | undefined;
   try {
@@ -105,7 +106,7 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
 function diverged({ message }: DivergedError, folder: string, { problem }: TrainConfig): InputError {
   const saved = latestCheckpoint(checkpointFolder(folder), () => {});
   const kept = saved === undefined ? 'no checkpoint had been saved' : `the checkpoint of update ${saved.step} is kept`;
-  const key = 'learning' in problem ? 'problem.learning.peak' : 'learningRate' in problem ? 'problem.learningRate' : '';
+  const key = 'learningRate' in problem ? 'problem.learningRate' : 'learning' in problem ? 'problem.learning.peak' : '';
   const rate = `a lower learning rate${key && ` (${key})`} may help`;
   return new InputError(`training has diverged: ${message}; ${kept}; ${rate}`, { file: folder });
 }

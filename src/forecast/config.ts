@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
 import { rewardShare } from '../schedule/config.js';
+import { learningSchema } from '../schedule/learning.js';
 import { modelSchema } from './models/index.js';
 
 const date = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
@@ -159,7 +160,8 @@ export const forecastSchema = z.strictObject({
       .default(3)
       .describe('Days in a batch, for models in which the stocks of a day see each other.'),
   }).describe('Samples of an update.'),
-  learningRate: z.number().positive().default(0.001).describe('η₁, of Adam.'),
+  learningRate: z.number().positive().default(0.001).describe('η₁; where it changes, its largest value.'),
+  learning: learningSchema,
   clipValue: z.number().positive().nullable().default(3).describe('Largest absolute value of a gradient; null: any.'),
   validation: section({
     measure: z

@@ -1,5 +1,5 @@
 import { InputError } from '../errors.js';
-import { Gradients, type Inference, Training } from '../optim/index.js';
+import { Gradients, type Inference, type LearningRate, Training } from '../optim/index.js';
 import type { Random } from '../random.js';
 import type { Snapshot } from '../run/index.js';
 import {
@@ -9,6 +9,8 @@ import {
   type GradientAccess,
   type InfluenceAccess,
   joinSnapshots,
+  learningRateOf,
+  optimizerOf,
   oracleRows,
   type Problem,
   type ProblemContext,
@@ -59,6 +61,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     private readonly data: DataSet,
     private readonly network: Network,
     private readonly training: Training,
+    private readonly learningRate: LearningRate,
     private readonly inference: Inference,
     private readonly random: Random,
   ) {
@@ -91,15 +94,16 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   static async create(
     config: ForecastConfig & { model: NetworkConfig },
     data: DataSet,
-    { random, threads, workers, ranks }: ProblemContext,
+    { random, threads, workers, updates, ranks }: ProblemContext,
   ): Promise<ForecastProblem> {
     const { model, sharing, clipValue } = config;
     const network = createNetwork({ model, sharing, tasks: data.horizons.length, features: data.features });
+    const learningRate = learningRateOf(config.learningRate, config.learning, updates);
     const training = await Training.create({
       model: network.training,
       inputs: network.trainingInputs,
       random: random.fork('model'),
-      optimizer: { name: 'adam' },
+      optimizer: optimizerOf(config.learning),
       clip: clipValue === null ? undefined : { value: clipValue },
       workers: network.wholeBatch ? 1 : workers,
       threads: network.wholeBatch ? Math.max(threads, workers) : threads,
@@ -109,7 +113,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     try {
       if (config.warmStart !== undefined) warmStart(training.arena, config.warmStart);
       inference = await openInference(network, training.arena, Math.max(threads, workers), ranks);
-      return new ForecastProblem(config, data, network, training, inference, random);
+      return new ForecastProblem(config, data, network, training, learningRate, inference, random);
     } catch (error) {
       // The threads of the workers would keep the process alive.
       await training.close();
@@ -176,6 +180,10 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     return validationPerformance(this.config.validation.measure, validation, forecasts, main, horizons.length);
   }
 
+  observe(performance: number): void {
+    this.learningRate.observe(performance);
+  }
+
   async test(): Promise<Readonly<Record<string, number>>> {
     if (!this.config.test) return {};
     const { panel, test, main, horizons } = this.data;
@@ -192,11 +200,11 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   /** The normaliser is part of the state, so that a checkpoint alone is enough to forecast. */
   capture(): Snapshot {
     const state: ForecastState = { batches: this.batches.state(), normaliser: normaliserToJson(this.data.normaliser) };
-    return joinSnapshots({ model: captureTraining(this.training), data: stateOnly(state) });
+    return joinSnapshots({ model: captureTraining(this.training, this.learningRate), data: stateOnly(state) });
   }
 
   restore(snapshot: Snapshot): void {
-    restoreTraining(this.training, partOf(snapshot, 'model'));
+    restoreTraining(this.training, partOf(snapshot, 'model'), this.learningRate);
     const { batches, normaliser } = partOf(snapshot, 'data').state as ForecastState;
     const { centre } = normaliserToJson(this.data.normaliser);
     if (!normaliser.centre.every((value, column) => value === centre[column])) {
@@ -251,7 +259,8 @@ export class ForecastProblem implements Problem<ForecastBatch> {
 
   private async update(batch: ForecastBatch, shares: Float32Array, weights: Float32Array): Promise<number> {
     const matrix = weightMatrix(shares, weights, this.main, this.config);
-    const { loss, outputs } = await this.training.step(this.trainingFeeds(batch, matrix), this.config.learningRate);
+    const rate = this.learningRate.at(this.training.updates);
+    const { loss, outputs } = await this.training.step(this.trainingFeeds(batch, matrix), rate);
     for (const [name, { data }] of Object.entries(outputs)) {
       if (name.startsWith(KEEP)) this.training.arena.value(name.slice(KEEP.length)).set(data as never);
     }

@@ -14,26 +14,6 @@ export function spearman(x: ArrayLike<number>, y: ArrayLike<number>): number {
   return correlate(averageRanks(a), averageRanks(b));
 }
 
-/**
- * Kendall's τ_b of the valid pairs, in O(n log n) (Knight 1966):
- *
- *     τ_b = (concordant − discordant) / √((n₀ − n₁)(n₀ − n₂)),  n₀ = n(n−1)/2, n₁ and n₂ the pairs tied in x and in y.
- */
-export function kendall(x: ArrayLike<number>, y: ArrayLike<number>): number {
-  const [a, b] = validPairs(x, y);
-  const n = a.length;
-  if (n < 2) return Number.NaN;
-  const order = Array.from(a.keys()).sort((i, j) => a[i] - a[j] || b[i] - b[j]);
-  const tiedX = tiedPairs(order.map((i) => a[i]));
-  const tiedBoth = tiedPairs(order, (i, j) => a[i] === a[j] && b[i] === b[j]);
-  const values = Float64Array.from(order, (i) => b[i]);
-  const discordant = sortCountingSwaps(values);
-  const tiedY = tiedPairs(values);
-  const pairs = (n * (n - 1)) / 2;
-  const difference = pairs - tiedX - tiedY + tiedBoth - 2 * discordant;
-  return difference / Math.sqrt(pairs - tiedX) / Math.sqrt(pairs - tiedY);
-}
-
 /** Ranks from 1, ties sharing the mean of theirs; NaN has the rank NaN and takes no place (pandas' `Series.rank`). */
 export function averageRanks(values: ArrayLike<number>): Float64Array {
   const ranks = new Float64Array(values.length).fill(Number.NaN);
@@ -88,42 +68,4 @@ function correlate(given: Float64Array, other: Float64Array): number {
   }
   const r = xy / Math.sqrt(xx) / Math.sqrt(yy);
   return Math.max(-1, Math.min(1, r));
-}
-
-function tiedPairs<T>(sorted: ArrayLike<T>, same = (a: T, b: T) => a === b): number {
-  let pairs = 0;
-  let run = 1;
-  for (let i = 1; i <= sorted.length; i++) {
-    if (i < sorted.length && same(sorted[i], sorted[i - 1])) run++;
-    else {
-      pairs += (run * (run - 1)) / 2;
-      run = 1;
-    }
-  }
-  return pairs;
-}
-
-/** Merge sort in place; returns the number of neighbour swaps a bubble sort would have made. */
-function sortCountingSwaps(values: Float64Array): number {
-  const n = values.length;
-  let source = values;
-  let target: Float64Array = new Float64Array(n);
-  let swaps = 0;
-  for (let width = 1; width < n; width *= 2) {
-    for (let left = 0; left < n; left += 2 * width) {
-      const middle = Math.min(left + width, n);
-      const end = Math.min(left + 2 * width, n);
-      let [i, j] = [left, middle];
-      for (let k = left; k < end; k++) {
-        if (i < middle && (j >= end || source[i] <= source[j])) target[k] = source[i++];
-        else {
-          swaps += middle - i;
-          target[k] = source[j++];
-        }
-      }
-    }
-    [source, target] = [target, source];
-  }
-  if (source !== values) values.set(source);
-  return swaps;
 }

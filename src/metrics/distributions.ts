@@ -20,13 +20,6 @@ export function studentCritical(p: number, degrees: number): number {
   return high;
 }
 
-/** P(X ≤ k) of a binomial with n trials of probability p: I_{1−p}(n − k, k + 1)   (Abramowitz & Stegun 26.5.24). */
-export function binomialCdf(k: number, n: number, p: number): number {
-  if (k < 0) return 0;
-  if (k >= n) return 1;
-  return incompleteBeta(1 - p, n - k, k + 1);
-}
-
 /**
  * The regularised incomplete beta function I_x(a, b), by the continued fraction 26.5.8 of Abramowitz & Stegun (in
  * Lentz's evaluation) on the side of its mean where it converges fast.

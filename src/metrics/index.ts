@@ -12,8 +12,8 @@ export {
 } from './bleu.js';
 export { type BlockBootstrap, type BlockBootstrapOptions, blockBootstrap } from './block-bootstrap.js';
 export { type ChrfOptions, chrfMetric, corpusChrf, sentenceChrf } from './chrf.js';
-export { averageRanks, kendall, pearson, spearman } from './correlation.js';
-export { binomialCdf, incompleteBeta, studentCritical, studentTwoSided } from './distributions.js';
+export { averageRanks, pearson, spearman } from './correlation.js';
+export { incompleteBeta, studentCritical, studentTwoSided } from './distributions.js';
 export {
   type DailyScore,
   dailyScores,
@@ -38,7 +38,6 @@ export {
   type OddDelays,
   oddDelays,
 } from './latency.js';
-export { type AnnualReturn, annualise, type LongShortDay, longShortReturns } from './long-short.js';
 export {
   formatMultiBleu,
   type MultiBleuOptions,
@@ -55,7 +54,7 @@ export {
   resampleScores,
 } from './paired-tests.js';
 export { Pcg64 } from './pcg64.js';
-export { holm, type PairedTest, pairedTTest, signTest, wilcoxonSignedRank } from './seed-tests.js';
+export { holm, type PairedTest, pairedTTest, wilcoxonSignedRank } from './seed-tests.js';
 export {
   corpusScore,
   measureSegments,

@@ -1,6 +1,6 @@
 import { InputError } from '../errors.js';
 import { averageRanks } from './correlation.js';
-import { binomialCdf, studentTwoSided } from './distributions.js';
+import { studentTwoSided } from './distributions.js';
 import { mean, standardDeviation } from './summation.js';
 
 /** A two-sided test of paired values: the scores of two methods, seed by seed. */
@@ -49,15 +49,6 @@ export function wilcoxonSignedRank(a: readonly number[], b: readonly number[]): 
   let tail = 0;
   for (let w = 0; w <= smaller; w++) tail += probability[w];
   return { statistic: positive / 2, p: Math.min(1, 2 * tail), n };
-}
-
-/** Sign test: the number of positive differences against a fair coin, zero differences left out; exact. */
-export function signTest(a: readonly number[], b: readonly number[]): PairedTest {
-  const differences = pairedDifferences(a, b).filter((difference) => difference !== 0);
-  const n = differences.length;
-  const positive = differences.filter((difference) => difference > 0).length;
-  const smaller = Math.min(positive, n - positive);
-  return { statistic: positive, p: n === 0 ? 1 : Math.min(1, 2 * binomialCdf(smaller, n, 0.5)), n };
 }
 
 /**

@@ -66,10 +66,10 @@ function feedForward(p: Parameters, x: Tensor, options: TransformerLayerOptions)
 }
 
 /** norm(x + block(x)) or x + block(norm(x)) */
-function residual(
+export function residual(
   p: Parameters,
   x: Tensor,
-  { norm = 'post', dropout: rate = 0 }: TransformerLayerOptions,
+  { norm = 'post', dropout: rate = 0 }: Pick<TransformerLayerOptions, 'norm' | 'dropout'>,
   block: (x: Tensor) => Tensor,
 ): Tensor {
   if (norm === 'pre') return add(x, dropout(block(layerNorm(p, x)), rate));

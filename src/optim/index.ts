@@ -1,7 +1,4 @@
-export { type AdagradConfig, adagrad } from './adagrad.js';
-export { type AdamConfig, type AdamWConfig, adam, adamw } from './adam.js';
 export { Arena, type ArenaOptions, type Floats, type ParameterSpec } from './arena.js';
-export { type LoadArenaOptions, loadArena, type SaveArenaOptions, saveArena } from './arena-file.js';
 export { clipByNorm, clipByValue, gradNorm } from './clip.js';
 export { Gradients, type GradientsConfig } from './gradients.js';
 export {
@@ -24,12 +21,22 @@ export {
   type LearningRate,
   type LearningRateConfig,
   learningRate,
+  type PlateauState,
   type ReduceOnPlateauConfig,
   type Warmup,
 } from './learning-rate.js';
-export { type Optimizer, type OptimizerConfig, type OptimizerState, optimizer } from './optimizer.js';
-export { Plateau, type PlateauConfig, type PlateauState } from './plateau.js';
-export { type RmspropConfig, rmsprop } from './rmsprop.js';
+export {
+  type AdamConfig,
+  type AdamWConfig,
+  adam,
+  adamw,
+  type Optimizer,
+  type OptimizerConfig,
+  type OptimizerState,
+  optimizer,
+  type SgdConfig,
+  sgd,
+} from './optimizer.js';
 export {
   decode,
   encode,
@@ -41,5 +48,4 @@ export {
   type StoredTensor,
   writeSafetensors,
 } from './safetensors.js';
-export { type SgdConfig, sgd } from './sgd.js';
 export { DivergedError, type StepResult, Training, type TrainingConfig, type TrainingState } from './training.js';

@@ -1,5 +1,4 @@
 import { InputError } from '../errors.js';
-import { Plateau, type PlateauConfig, type PlateauState } from './plateau.js';
 
 /**
  * The learning rate over a training. `update` counts the updates already made: the first update has the rate
@@ -7,8 +6,8 @@ import { Plateau, type PlateauConfig, type PlateauState } from './plateau.js';
  */
 export interface LearningRate {
   at(update: number): number;
-  /** Tells the result of a validation; only `reduce_on_plateau` listens. */
-  observe(validation: number): void;
+  /** Takes in the performance at a validation, higher is better; only `reduce_on_plateau` listens. */
+  observe(performance: number): void;
   /** Plain JSON; null for a schedule that is a function of the update number alone. */
   state(): PlateauState | null;
   load(state: PlateauState | null): void;
@@ -44,8 +43,28 @@ export interface CosineConfig extends Warmup {
   readonly minimum?: number;
 }
 
-export interface ReduceOnPlateauConfig extends Warmup, PlateauConfig {
+/** `torch.optim.lr_scheduler.ReduceLROnPlateau` with `mode='max'` and `threshold_mode='abs'`. */
+export interface ReduceOnPlateauConfig extends Warmup {
   readonly name: 'reduce_on_plateau';
+  /** The learning rate to begin with. */
+  readonly peak: number;
+  /** Multiplies the learning rate. Default 0.1. */
+  readonly factor?: number;
+  /** Validations without improvement that are tolerated; the next one reduces. Default 10. */
+  readonly patience?: number;
+  /** A performance must be better than the best one by more than this to be an improvement. Default 0. */
+  readonly minDelta?: number;
+  /** The learning rate never goes below. Default 0. */
+  readonly minimum?: number;
+}
+
+/** What `reduce_on_plateau` remembers; plain JSON. */
+export interface PlateauState {
+  readonly rate: number;
+  /** Null before the first validation. */
+  readonly best: number | null;
+  /** Validations without improvement in a row. */
+  readonly bad: number;
 }
 
 export type LearningRateConfig = ConstantConfig | InverseSqrtConfig | CosineConfig | ReduceOnPlateauConfig;
@@ -99,16 +118,32 @@ export function cosine(config: Omit<CosineConfig, 'name'>): (update: number) => 
 }
 
 function reduceOnPlateau(config: ReduceOnPlateauConfig): LearningRate {
-  const { warmup = 0, warmupInit } = config;
-  const plateau = new Plateau(config);
-  const rise = warmed(config.peak, warmup, warmupInit, () => config.peak);
+  const { peak, factor = 0.1, patience = 10, minDelta = 0, minimum = 0, warmup = 0, warmupInit } = config;
+  for (const [key, value] of Object.entries({ peak, patience, minDelta, minimum })) check(key, value, 0);
+  if (!(factor > 0 && factor < 1)) {
+    throw new InputError(`${factor} is not possible, expected a number between 0 and 1`, {
+      key: 'learningRate.factor',
+    });
+  }
+  const rise = warmed(peak, warmup, warmupInit, () => peak);
+  let state: PlateauState = { rate: peak, best: null, bad: 0 };
   return {
-    at: (update) => (update < warmup ? Math.min(rise(update), plateau.rate) : plateau.rate),
-    observe: (validation) => plateau.observe(validation),
-    state: () => plateau.state(),
-    load(state) {
-      if (state === null) throw new InputError('the saved schedule has no state', { key: 'learningRate' });
-      plateau.load(state);
+    at: (update) => (update < warmup ? Math.min(rise(update), state.rate) : state.rate),
+    observe(performance) {
+      const { rate, best, bad } = state;
+      // NaN is no improvement, not even over nothing.
+      if (performance > (best === null ? -Infinity : best + minDelta)) state = { rate, best: performance, bad: 0 };
+      else if (bad < patience) state = { rate, best, bad: bad + 1 };
+      else state = { rate: Math.min(rate, Math.max(rate * factor, minimum)), best, bad: 0 };
+    },
+    state: () => state,
+    load(saved) {
+      const whole = (n: unknown): boolean => Number.isSafeInteger(n) && (n as number) >= 0;
+      const fits = saved !== null && saved.rate >= 0 && saved.rate < Infinity && whole(saved.bad);
+      if (!fits || !(saved.best === null || typeof saved.best === 'number')) {
+        throw new InputError('not the saved state of reduce_on_plateau', { key: 'learningRate' });
+      }
+      state = { rate: saved.rate, best: saved.best, bad: saved.bad };
     },
   };
 }

@@ -1,9 +1,5 @@
 import { InputError } from '../errors.js';
-import { type AdagradConfig, adagrad } from './adagrad.js';
-import { type AdamConfig, type AdamWConfig, adam, adamw } from './adam.js';
 import type { Arena } from './arena.js';
-import { type RmspropConfig, rmsprop } from './rmsprop.js';
-import { type SgdConfig, sgd } from './sgd.js';
 
 /** Updates all parameters of an arena from their gradients, in one pass over the memory. */
 export interface Optimizer {
@@ -24,7 +20,34 @@ export interface OptimizerState {
   readonly step: number;
 }
 
-export type OptimizerConfig = SgdConfig | AdamConfig | AdamWConfig | RmspropConfig | AdagradConfig;
+export interface SgdConfig {
+  readonly name: 'sgd';
+  /** Default 0: no buffer. */
+  readonly momentum?: number;
+  /** λ, added to the gradient as λθ. Default 0. */
+  readonly weightDecay?: number;
+}
+
+interface AdamOptions {
+  /** Decay of the running means of the gradient and of its square. Default [0.9, 0.999]. */
+  readonly betas?: readonly [number, number];
+  /** ε in the denominator. Default 1e-8. */
+  readonly eps?: number;
+}
+
+export interface AdamConfig extends AdamOptions {
+  readonly name: 'adam';
+  /** λ, added to the gradient as λθ. Default 0. */
+  readonly weightDecay?: number;
+}
+
+export interface AdamWConfig extends AdamOptions {
+  readonly name: 'adamw';
+  /** λ: parameters shrink by the factor 1 − lr·λ, apart from the gradient. Default 0.01. */
+  readonly weightDecay?: number;
+}
+
+export type OptimizerConfig = SgdConfig | AdamConfig | AdamWConfig;
 
 /** The optimiser of a configuration; what is left out has PyTorch's default. */
 export function optimizer(config: OptimizerConfig): Optimizer {
@@ -35,15 +58,100 @@ export function optimizer(config: OptimizerConfig): Optimizer {
       return adam(config);
     case 'adamw':
       return adamw(config);
-    case 'rmsprop':
-      return rmsprop(config);
-    case 'adagrad':
-      return adagrad(config);
     default:
       throw new InputError(
-        `unknown optimiser ${JSON.stringify((config as { name: unknown }).name)}, ` +
-          'expected sgd, adam, adamw, rmsprop or adagrad',
+        `unknown optimiser ${JSON.stringify((config as { name: unknown }).name)}, expected sgd, adam or adamw`,
         { key: 'optimizer.name' },
       );
   }
+}
+
+/** Stochastic gradient descent as in `torch.optim.SGD`. Slot: the momentum buffer, if there is momentum. */
+export function sgd({ momentum = 0, weightDecay = 0 }: Omit<SgdConfig, 'name'> = {}): Optimizer {
+  inRange('sgd', 'momentum', momentum, 0);
+  inRange('sgd', 'weightDecay', weightDecay, 0);
+  return fromRule('sgd', momentum === 0 ? 0 : 1, (arena, learningRate, t) => {
+    const { values, grads, slots } = arena.address;
+    // PyTorch fills the buffer with the first gradient.
+    const keep = t === 1 ? 0 : momentum;
+    arena.kernels.sgd(values, grads, momentum === 0 ? 0 : slots[0], arena.length, learningRate, weightDecay, keep);
+  });
+}
+
+/** Adam as in `torch.optim.Adam`. Slots: mean and mean square. */
+export function adam(config: Omit<AdamConfig, 'name'> = {}): Optimizer {
+  const { weightDecay = 0 } = config;
+  inRange('adam', 'weightDecay', weightDecay, 0);
+  return adamRule('adam', config, () => ({ l2: weightDecay, shrink: 1 }));
+}
+
+/** AdamW as in `torch.optim.AdamW`. Slots as for Adam. */
+export function adamw(config: Omit<AdamWConfig, 'name'> = {}): Optimizer {
+  const { weightDecay = 0.01 } = config;
+  inRange('adamw', 'weightDecay', weightDecay, 0);
+  return adamRule('adamw', config, (learningRate) => ({ l2: 0, shrink: 1 - learningRate * weightDecay }));
+}
+
+function adamRule(
+  name: 'adam' | 'adamw',
+  { betas: [beta1, beta2] = [0.9, 0.999], eps = 1e-8 }: AdamOptions,
+  decay: (learningRate: number) => { l2: number; shrink: number },
+): Optimizer {
+  inRange(name, 'betas[0]', beta1, 0, 1);
+  inRange(name, 'betas[1]', beta2, 0, 1);
+  // In single precision too: a parameter without a gradient, and the padding of the arena, would become 0/0.
+  if (!(Math.fround(eps) > 0 && eps < Infinity)) {
+    throw new InputError(`${eps} is not possible, expected a positive number`, { key: `${name}.eps` });
+  }
+  return fromRule(name, 2, ({ address, length, kernels }, learningRate, t) => {
+    const { values, grads, slots } = address;
+    const [mean, square] = slots;
+    const { l2, shrink } = decay(learningRate);
+    // Bias corrections, Kingma & Ba (2015), algorithm 1.
+    const stepSize = learningRate / (1 - beta1 ** t);
+    const root = 1 / Math.sqrt(1 - beta2 ** t);
+    kernels.adam(values, grads, mean, square, length, stepSize, beta1, beta2, eps, root, l2, shrink);
+  });
+}
+
+/** An optimiser from its rule: `update(arena, learningRate, t)` makes update number t = 1, 2, …. */
+function fromRule(
+  name: string,
+  slots: number,
+  update: (arena: Arena, learningRate: number, t: number) => void,
+): Optimizer {
+  let step = 0;
+  return {
+    name,
+    slots,
+    step(arena, learningRate) {
+      if (arena.slots < slots) {
+        throw new RangeError(`${name} needs an arena with ${slots} slots, this one has ${arena.slots}`);
+      }
+      if (!(learningRate >= 0 && learningRate < Infinity)) {
+        throw new InputError(`a learning rate is a finite number ≥ 0, not ${learningRate}`, { key: 'learningRate' });
+      }
+      step++;
+      update(arena, learningRate, step);
+    },
+    state: () => ({ name, step }),
+    load(state) {
+      if (state.name !== name) {
+        throw new InputError(`the saved state belongs to ${state.name}, not to ${name}`, { key: 'optimizer' });
+      }
+      if (!Number.isSafeInteger(state.step) || state.step < 0) {
+        throw new InputError(`the saved number of updates is ${state.step}, expected a whole number ≥ 0`, {
+          key: 'optimizer',
+        });
+      }
+      step = state.step;
+    },
+  };
+}
+
+/** Refuses a hyper-parameter outside [low, high). */
+function inRange(of: string, key: string, value: number, low: number, high = Infinity): void {
+  if (value >= low && value < high) return;
+  const expected = high === Infinity ? `a finite number ≥ ${low}` : `a number in [${low}, ${high})`;
+  throw new InputError(`${value} is not possible, expected ${expected}`, { key: `${of}.${key}` });
 }

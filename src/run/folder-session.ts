@@ -99,11 +99,6 @@ export class FolderSession implements Session {
     this.events?.scalars(step, numbersOf(record));
   }
 
-  histogram(step: number, name: string, values: ArrayLike<number>): void {
-    this.run.lock.requireHeld();
-    this.events?.histogram(step, name, values);
-  }
-
   progress(step: number, fields: ProgressFields | (() => ProgressFields) = {}): void {
     this.bar.update(step, fields);
   }

@@ -29,8 +29,6 @@ export interface Session {
   readonly bestSoFar: EarlyStoppingState['best'];
   /** A line of `metrics.jsonl`; its numbers go to TensorBoard as well. Nothing in it may depend on the clock. */
   log(step: number, record: LogRecord): void;
-  /** The distribution of some values, for TensorBoard. */
-  histogram(step: number, name: string, values: ArrayLike<number>): void;
   /** Costs nothing unless something is due to be shown; pass a function where making the fields costs something. */
   progress(step: number, fields?: ProgressFields | (() => ProgressFields)): void;
   /** A line for the user, besides the progress. */

@@ -96,10 +96,6 @@ class SharedSession implements Session {
     this.folder?.log(step, record);
   }
 
-  histogram(step: number, name: string, values: ArrayLike<number>): void {
-    this.folder?.histogram(step, name, values);
-  }
-
   progress(...progress: Parameters<Session['progress']>): void {
     this.folder?.progress(...progress);
   }

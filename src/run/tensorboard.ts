@@ -42,18 +42,6 @@ export class EventWriter {
     );
   }
 
-  /** The distribution of the finite ones of `values`, in 30 bins of equal width; nothing where there are none. */
-  histogram(step: number, tag: string, values: ArrayLike<number>): void {
-    const finite = Array.from(values).filter(Number.isFinite);
-    if (finite.length === 0) return;
-    const histogram = histogramProto(finite);
-    this.write((event) =>
-      event.varint(STEP, step).message(SUMMARY, (summary) => {
-        summary.message(1, (entry) => entry.string(1, tag).message(5, histogram));
-      }),
-    );
-  }
-
   sync(): void {
     this.attempt(() => fsyncSync(this.file));
   }
@@ -109,33 +97,6 @@ export function tfRecord(data: Uint8Array): Uint8Array {
   view.setUint32(12 + data.length, maskedCrc32c(data), true);
   return record;
 }
-
-function histogramProto(values: readonly number[]): ProtoWriter {
-  let [min, max, sum, squares] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, 0];
-  for (const value of values) {
-    min = Math.min(min, value);
-    max = Math.max(max, value);
-    sum += value;
-    squares += value * value;
-  }
-  const bins = max > min ? BINS : 1;
-  const limits = Array.from({ length: bins }, (_, i) => (i === bins - 1 ? max : min + ((i + 1) * (max - min)) / bins));
-  const counts = new Array<number>(bins).fill(0);
-  for (const value of values) {
-    const bin = max > min ? Math.floor(((value - min) / (max - min)) * bins) : 0;
-    counts[Math.min(bin, bins - 1)]++;
-  }
-  return new ProtoWriter()
-    .double(1, min)
-    .double(2, max)
-    .double(3, values.length)
-    .double(4, sum)
-    .double(5, squares)
-    .packedDouble(6, limits)
-    .packedDouble(7, counts);
-}
-
-const BINS = 30;
 
 // Field numbers of tensorflow.Event, and of SessionLog.status.
 const WALL_TIME = 1;

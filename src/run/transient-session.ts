@@ -35,7 +35,6 @@ export function transientSession(subject: Resumable, options: EarlyStoppingOptio
     log: (step, record) => {
       records.push({ step, ...record });
     },
-    histogram: () => {},
     progress: () => {},
     note: () => {},
     best: (step, score) => {

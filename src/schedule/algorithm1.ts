@@ -55,6 +55,7 @@ export async function* algorithm1<Batch>(
       /* 9 */
     }
     /* 10 */ const performance = await problem.validate();
+    problem.observe?.(performance);
     /* 11 */ const report = await strategy.endEpisode(performance, status);
     yield { update: course.updates, loss, episode: course.endEpisode(e, performance, report) };
     /* 12 */

@@ -4,6 +4,7 @@ export * from './algorithm1.js';
 export { oracleRows } from './answer.js';
 export * from './config.js';
 export * from './course.js';
+export * from './learning.js';
 export {
   type Arm,
   type Branch,

@@ -27,6 +27,8 @@ export interface ProblemContext {
   readonly random: Random;
   readonly threads: number;
   readonly workers: number;
+  /** E·S: updates of a whole training of one model, which a learning rate may depend on. Default: not known. */
+  readonly updates?: number;
   /** Processes that share each batch. Default: this one alone. */
   readonly ranks?: Ranks;
   /** Takes a line that the user ought to see, such as what was found odd in the data. Default: none. */
@@ -132,6 +134,11 @@ export interface Problem<Batch = unknown> extends Resumable {
   /** ℳ(D_v; θ): performance on the main task, higher is better, in evaluation mode. It changes nothing. */
   validate(): Promise<number>;
 
+  /**
+   * Takes in the performance at the end of an episode, before the strategy and any checkpoint: for learning rates that
+   * depend on it. What it changes is part of the state.
+   */
+  observe?(performance: number): void;
   /** What the strategy `curriculum` does unless told otherwise. */
   readonly curriculum?: CurriculumOrder;
   /** The update with Σᵢ Σ_T w_{iT} ℓ(xᵢ, yᵢ, T; θ) / B, for weights [B, K] whose rows sum to one. */

@@ -1,5 +1,5 @@
 import { InputError } from '../errors.js';
-import type { Training, TrainingState } from '../optim/index.js';
+import type { LearningRate, PlateauState, Training, TrainingState } from '../optim/index.js';
 import type { Snapshot } from '../run/index.js';
 
 /** Several snapshots as one; the tensors of part `p` are named `p/…`. */
@@ -31,17 +31,22 @@ export function stateOnly(state: unknown): Snapshot {
   return { tensors: new Map(), state };
 }
 
-/** Parameters, optimiser and dropout of a training. Parameters keep their names, optimiser arrays are `slot.<i>/<name>`. */
-export function captureTraining(training: Training): Snapshot {
+/**
+ * Parameters, optimiser and dropout of a training, and its learning rate if that has a memory. Parameters keep their
+ * names, optimiser arrays are `slot.<i>/<name>`.
+ */
+export function captureTraining(training: Training, rate?: LearningRate): Snapshot {
   const { arena } = training;
   const dtype = arena.dtype === 'f32' ? 'F32' : 'F64';
   const tensors = arrays(training).map(
     ([key, name, data]) => [key, { dtype, shape: arena.shape(name), data }] as const,
   );
-  return { tensors: new Map(tensors), state: training.state() };
+  const learningRate = rate?.state() ?? undefined;
+  const state: SavedTraining = learningRate ? { ...training.state(), learningRate } : training.state();
+  return { tensors: new Map(tensors), state };
 }
 
-export function restoreTraining(training: Training, { tensors, state }: Snapshot): void {
+export function restoreTraining(training: Training, { tensors, state }: Snapshot, rate?: LearningRate): void {
   for (const [key, , data] of arrays(training)) {
     const saved = tensors.get(key);
     if (saved === undefined || saved.data.length !== data.length) {
@@ -49,8 +54,12 @@ export function restoreTraining(training: Training, { tensors, state }: Snapshot
     }
     data.set(saved.data as never);
   }
-  training.load(state as TrainingState);
+  const saved = state as SavedTraining;
+  training.load(saved);
+  rate?.load(saved.learningRate ?? null);
 }
+
+type SavedTraining = TrainingState & { readonly learningRate?: PlateauState };
 
 function arrays({ arena, optimizerSlots }: Training) {
   const values = arena.names.map((name) => [name, name, arena.value(name)] as const);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
+import { learningSchema } from '../schedule/learning.js';
 
 const share = z.number().gt(0).lt(1);
 const horizon = z.int().min(1).max(100_000);
@@ -59,7 +60,8 @@ export const seriesSchema = z.strictObject({
     hidden: z.int().min(1).default(32).describe('Width of the GRU.'),
     layers: z.int().min(1).default(1).describe('Layers of the GRU.'),
   }).describe('A GRU with an output for each task.'),
-  learningRate: z.number().positive().default(0.001).describe('η₁, of Adam.'),
+  learningRate: z.number().positive().default(0.001).describe('η₁; where it changes, its largest value.'),
+  learning: learningSchema,
   batch: z.int().min(1).default(128).describe('B: samples of an update, drawn at random with replacement.'),
   validation: section({
     reward: z

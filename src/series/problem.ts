@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
-import { Gradients, Inference, Training } from '../optim/index.js';
+import { Gradients, Inference, type LearningRate, Training } from '../optim/index.js';
 import { Random, type RandomState } from '../random.js';
 import type { Snapshot } from '../run/index.js';
 import {
@@ -12,6 +12,8 @@ import {
   type GradientAccess,
   type InfluenceAccess,
   joinSnapshots,
+  learningRateOf,
+  optimizerOf,
   oracleRows,
   type Problem,
   type ProblemContext,
@@ -58,6 +60,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     private readonly data: SeriesData,
     private readonly network: Network,
     private readonly training: Training,
+    private readonly learningRate: LearningRate,
     private readonly inference: Inference,
     random: Random,
   ) {
@@ -86,7 +89,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   }
 
   static async create(config: SeriesConfig, context: ProblemContext): Promise<SeriesProblem> {
-    const { random, threads, workers, ranks, note } = context;
+    const { random, threads, workers, updates, ranks, note } = context;
     const data = openSeries(config);
     if (data.filled > 0) note?.(`data: ${data.filled} missing cells, each filled with the value before`);
     const network = createNetwork({
@@ -95,11 +98,12 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       columns: data.names.length,
       tasks: data.horizons.length,
     });
+    const learningRate = learningRateOf(config.learningRate, config.learning, updates);
     const training = await Training.create({
       model: network.training,
       inputs: network.trainingInputs,
       random: random.fork('model'),
-      optimizer: { name: 'adam' },
+      optimizer: optimizerOf(config.learning),
       workers,
       threads,
       ranks,
@@ -109,7 +113,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     try {
       // The steps of a recurrence are too small to be divided over threads.
       inference = await Inference.create({ model, inputs, arena: training.arena, ranks });
-      return new SeriesProblem(config, data, network, training, inference, random);
+      return new SeriesProblem(config, data, network, training, learningRate, inference, random);
     } catch (error) {
       // The threads of the workers would keep the process alive.
       await training.close();
@@ -178,6 +182,10 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     return -mean((await this.errorsOf(this.data.parts.validation)).map((error) => error ** 2));
   }
 
+  observe(performance: number): void {
+    this.learningRate.observe(performance);
+  }
+
   /**
    * Of the main task on the test part: `loss` in units of the label, `MSE` and `MAE` in deviations of the target, as
    * published for such series, `raw` in units of the target, and the share of the error of "no change" that is not made.
@@ -221,7 +229,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
 
   capture(): Snapshot {
     const state: SamplingState = { sampling: this.sampling.state(), labelScales: this.data.labelScales };
-    return joinSnapshots({ model: captureTraining(this.training), data: stateOnly(state) });
+    return joinSnapshots({ model: captureTraining(this.training, this.learningRate), data: stateOnly(state) });
   }
 
   restore(snapshot: Snapshot): void {
@@ -229,7 +237,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     if (labelScales.some((scale, k) => scale !== this.data.labelScales[k])) {
       throw new InputError('the training part is not the one that the run was begun with', { key: 'problem.data' });
     }
-    restoreTraining(this.training, partOf(snapshot, 'model'));
+    restoreTraining(this.training, partOf(snapshot, 'model'), this.learningRate);
     this.sampling = Random.restore(sampling);
   }
 
@@ -273,7 +281,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   }
 
   private async update(batch: SeriesBatch, matrix: Float32Array): Promise<number> {
-    return (await this.training.step(this.feeds(batch, matrix), this.config.learningRate)).loss;
+    return (await this.training.step(this.feeds(batch, matrix), this.learningRate.at(this.training.updates))).loss;
   }
 
   private async gradient(batch: SeriesBatch, task: number, out: Float32Array): Promise<void> {

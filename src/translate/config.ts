@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
 import { rewardShare } from '../schedule/config.js';
+import { learningKeys, SCHEDULE_MEANING, SCHEDULES, WEIGHT_DECAY_MEANING } from '../schedule/learning.js';
 import { modelSchema } from './model/config.js';
 
 const dataSchema = z
@@ -40,10 +41,7 @@ export const translationSchema = z.strictObject({
   }).describe('Sentence pairs of similar length are put together.'),
   smoothing: z.number().min(0).lt(1).default(0.1).describe('ε of label smoothing.'),
   learning: section({
-    schedule: z
-      .enum(['inverse_sqrt', 'constant'])
-      .default('inverse_sqrt')
-      .describe('How the learning rate goes on after the warm-up: falling with 1/√t, or not at all.'),
+    schedule: z.enum(SCHEDULES).default('inverse_sqrt').describe(SCHEDULE_MEANING),
     peak: z.number().positive().default(5e-4).describe('η₁, reached at the end of the warm-up.'),
     warmup: z.int().min(1).default(4000).describe('Updates over which the learning rate rises.'),
     warmupInit: z.number().min(0).default(1e-7).describe('Learning rate of the first update.'),
@@ -52,9 +50,10 @@ export const translationSchema = z.strictObject({
       .default([0.9, 0.98])
       .describe('Of Adam.'),
     eps: z.number().positive().default(1e-8).describe('Of Adam.'),
-    weightDecay: z.number().min(0).default(0).describe('Of Adam, as λθ in the gradient.'),
+    weightDecay: z.number().min(0).default(0).describe(WEIGHT_DECAY_MEANING),
     clipNorm: z.number().positive().nullable().default(null).describe('Largest norm of the gradient; null: any.'),
-  }).describe('Adam and its learning rate.'),
+    ...learningKeys,
+  }).describe('The optimiser and its learning rate.'),
   mainLoss: z
     .enum(['exact', 'estimated', 'cached'])
     .default('estimated')

@@ -1,6 +1,7 @@
-import { learningRate, type Model, Training } from '../optim/index.js';
+import { type LearningRate, type Model, Training } from '../optim/index.js';
 import type { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
+import { optimizerOf, learningRateOf as rateOf } from '../schedule/index.js';
 import type { TranslationConfig } from './config.js';
 import { lossInputs } from './model/loss.js';
 
@@ -10,6 +11,8 @@ export interface ProblemOptions {
   readonly threads?: number;
   /** Default 1. */
   readonly workers?: number;
+  /** Updates of the whole training, for a learning rate that depends on it. Default: not known. */
+  readonly updates?: number;
   /** Processes that share each batch. Default: this one alone. */
   readonly ranks?: Ranks;
 }
@@ -19,14 +22,15 @@ type Learning = TranslationConfig['learning'];
 /** The training of a model that takes the inputs of a loss, as `learning` of a configuration says. */
 export function createTraining(
   model: Model<typeof lossInputs>,
-  { betas, eps, weightDecay, clipNorm }: Learning,
+  learning: Learning,
   { random, threads = 1, workers = 1, ranks }: ProblemOptions,
 ): Promise<Training> {
+  const { clipNorm } = learning;
   return Training.create({
     model,
     inputs: lossInputs,
     random: random.fork('model'),
-    optimizer: { name: 'adam', betas, eps, weightDecay },
+    optimizer: optimizerOf(learning),
     clip: clipNorm === null ? undefined : { norm: clipNorm },
     workers,
     threads,
@@ -34,8 +38,7 @@ export function createTraining(
   });
 }
 
-/** η₁ by the number of the update. */
-export function learningRateOf({ schedule: name, peak, warmup, warmupInit }: Learning): (update: number) => number {
-  const schedule = learningRate({ name, peak, warmup, warmupInit });
-  return (update) => schedule.at(update);
+/** η₁ over a training of so many updates. */
+export function learningRateOf(learning: Learning, updates?: number): LearningRate {
+  return rateOf(learning.peak, learning, updates);
 }

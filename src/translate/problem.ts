@@ -1,5 +1,5 @@
 import { InputError } from '../errors.js';
-import { type Feeds, Gradients, type StepResult, type Training } from '../optim/index.js';
+import { type Feeds, Gradients, type LearningRate, type StepResult, type Training } from '../optim/index.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
@@ -45,7 +45,6 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   /** Only where sources are scrambled. */
   readonly oracle?: (batch: TranslationBatch) => Float32Array;
   private gradientProgram: Promise<Gradients> | undefined;
-  private readonly learningRate: (update: number) => number;
   private readonly losses: MainLosses;
   /** Which batch of the validation data the next validation gradient is taken from. */
   private turn = 0;
@@ -55,7 +54,6 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     private readonly parts: Parts,
   ) {
     const { training, evaluation, data } = parts;
-    this.learningRate = learningRateOf(config.learning);
     const scrambled = 'origin' in data.train ? data.train : undefined;
     this.features = (scrambled === undefined ? FEATURES : [...FEATURES, ORIGIN]).map((group) => ({
       ...group,
@@ -86,6 +84,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
         key: 'problem.batch.accumulate',
       });
     }
+    const learningRate = learningRateOf(config.learning, options.updates);
     const data = await TrainingData.open(config, random);
     const opened: { close(): void | Promise<void> }[] = [data];
     try {
@@ -103,7 +102,16 @@ export class TranslationProblem implements Problem<TranslationBatch> {
           arena: training.arena,
           threads,
         });
-      return new TranslationProblem(config, { tasks, main, data, training, evaluation, openGradients, opened });
+      return new TranslationProblem(config, {
+        tasks,
+        main,
+        data,
+        training,
+        learningRate,
+        evaluation,
+        openGradients,
+        opened,
+      });
     } catch (error) {
       for (const resource of opened.reverse()) await resource.close();
       throw error;
@@ -177,6 +185,10 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     return -loss;
   }
 
+  observe(performance: number): void {
+    this.parts.learningRate.observe(performance);
+  }
+
   /** Loss of the validation data with each of the waits, in nats per token. */
   async validationLosses(waits: readonly number[]): Promise<number[]> {
     const { loss, tokens } = this.config.validation;
@@ -216,14 +228,14 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   capture(): Snapshot {
     const state: DataState = { batches: this.parts.data.capture().state, turn: this.turn };
     return joinSnapshots({
-      model: captureTraining(this.parts.training),
+      model: captureTraining(this.parts.training, this.parts.learningRate),
       losses: this.losses.capture(),
       data: stateOnly(state),
     });
   }
 
   restore(snapshot: Snapshot): void {
-    restoreTraining(this.parts.training, partOf(snapshot, 'model'));
+    restoreTraining(this.parts.training, partOf(snapshot, 'model'), this.parts.learningRate);
     this.losses.restore(partOf(snapshot, 'losses'));
     const { batches, turn } = partOf(snapshot, 'data').state as DataState;
     this.parts.data.restore(stateOnly(batches));
@@ -250,8 +262,8 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   }
 
   private step(feeds: readonly Feeds[]): Promise<StepResult> {
-    const { training } = this.parts;
-    return training.step(feeds, this.learningRate(training.updates));
+    const { training, learningRate } = this.parts;
+    return training.step(feeds, learningRate.at(training.updates));
   }
 
   private async gradient(batch: TranslationBatch, task: number, out: Float32Array): Promise<void> {
@@ -302,6 +314,7 @@ interface Parts {
   readonly main: number;
   readonly data: TrainingData;
   readonly training: Training;
+  readonly learningRate: LearningRate;
   readonly evaluation: LossEvaluation;
   /** Gradients of the training loss in evaluation mode. */
   readonly openGradients: () => Promise<Gradients>;

@@ -114,6 +114,8 @@ export const sizesSchema = z.strictObject({
   dropout: rate,
   attentionDropout: rate,
   activationDropout: rate,
+  norm: z.enum(['post', 'pre']).optional(),
+  activation: z.enum(['relu', 'gelu']).optional(),
   sharedEmbeddings: z.enum(['none', 'decoder', 'all']),
   encoder: z.enum(['unidirectional', 'bidirectional']),
   maxPositions: size,

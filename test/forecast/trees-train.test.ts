@@ -260,21 +260,6 @@ describe('boosting', () => {
     expect(treeCount(model)).toBe(0);
     expect(predictions).toEqual([3, 3, 3]);
   });
-
-  it('fits the residuals of labels that change between rounds', async () => {
-    const { model } = await trainTrees({
-      training: samples([[1, 2, 3, 4]], [1, 1, 3, 3]),
-      options: { ...exact, rounds: 3 },
-      retarget: (round, { labels, scores }) => {
-        // In round 2 there is nothing to gain.
-        if (round < 3) return;
-        expect(Array.from(scores)).toEqual([1, 1, 3, 3]);
-        labels.set([9, 9, 5, 5]);
-      },
-    });
-    expect(treeCount(model)).toBe(2);
-    expect(predictions(model, samples([[1, 2, 3, 4]], []))).toEqual([9, 9, 5, 5]);
-  });
 });
 
 describe('a model', () => {

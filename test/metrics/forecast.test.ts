@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { averageRanks, kendall, pearson, spearman } from '../../src/metrics/correlation.js';
+import { averageRanks, pearson, spearman } from '../../src/metrics/correlation.js';
 import {
   dailyScores,
   type ForecastDay,
@@ -8,7 +8,6 @@ import {
   labelledSquaredError,
   meanSquaredError,
 } from '../../src/metrics/forecast.js';
-import { annualise, longShortReturns } from '../../src/metrics/long-short.js';
 import { mean, pairwiseSum, standardDeviation } from '../../src/metrics/summation.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 
@@ -25,7 +24,6 @@ describeWithShared('forecast scores agree with pandas and qlib', () => {
     y: Missing[];
     pearson: Missing;
     spearman: Missing;
-    kendall: Missing;
     avg_rank_x: Missing[];
     mean_x: Missing;
     std_x_ddof1: Missing;
@@ -39,7 +37,6 @@ describeWithShared('forecast scores agree with pandas and qlib', () => {
       const present = x.filter((value) => !Number.isNaN(value));
       expectNumber(pearson(x, y), pair.pearson, `pearson ${i}`);
       expectNumber(spearman(x, y), pair.spearman, `spearman ${i}`);
-      expectNumber(kendall(x, y), pair.kendall, `kendall ${i}`);
       expectNumber(mean(present), pair.mean_x, `mean ${i}`);
       expectNumber(standardDeviation(present), pair.std_x_ddof1, `std ${i}`);
       expect(Array.from(averageRanks(x)), `ranks ${i}`).toEqual(numbers(pair.avg_rank_x));
@@ -55,10 +52,6 @@ describeWithShared('forecast scores agree with pandas and qlib', () => {
     metrics: Record<string, Missing>;
     mse_qlib_gru_loss_fn: Missing;
     mse_sklearn_valid_pairs: Missing;
-    long_short_r?: Record<string, Missing>;
-    long_avg_r?: Record<string, Missing>;
-    long_prec?: Record<string, Missing>;
-    short_prec?: Record<string, Missing>;
   }
   const panels = () => readSharedJson<Panel[]>('vectors/forecast/qlib_ic.json');
   const daysOf = (panel: Panel): ForecastDay[] =>
@@ -88,26 +81,6 @@ describeWithShared('forecast scores agree with pandas and qlib', () => {
       expect(scores.days, panel.name).toBe(panel.n_days_ic);
     }
   });
-
-  it('in long-short returns and precisions', () => {
-    const withReturns = panels().filter((panel) => panel.long_short_r !== undefined);
-    expect(withReturns).toHaveLength(2);
-    for (const panel of withReturns) {
-      const returns = longShortReturns(daysOf(panel));
-      for (const day of returns) {
-        expectNumber(day.longShort, panel.long_short_r![day.date], `${panel.name} ${day.date} long-short`);
-        expectNumber(day.average, panel.long_avg_r![day.date], `${panel.name} ${day.date} average`);
-        expectNumber(day.longPrecision, panel.long_prec![day.date], `${panel.name} ${day.date} long precision`);
-        expectNumber(day.shortPrecision, panel.short_prec![day.date], `${panel.name} ${day.date} short precision`);
-      }
-      const longShort = annualise(returns.map((day) => day.longShort));
-      const average = annualise(returns.map((day) => day.average));
-      expectNumber(longShort.annualReturn, panel.metrics['Long-Short Ann Return'], panel.name);
-      expectNumber(longShort.sharpe, panel.metrics['Long-Short Ann Sharpe'], panel.name);
-      expectNumber(average.annualReturn, panel.metrics['Long-Avg Ann Return'], panel.name);
-      expectNumber(average.sharpe, panel.metrics['Long-Avg Ann Sharpe'], panel.name);
-    }
-  });
 });
 
 const value = fc.integer({ min: -1e6, max: 1e6 }).map((thousandths) => thousandths / 1000);
@@ -126,7 +99,6 @@ describe('rank correlation', () => {
         const [x, y] = columns(pairs);
         const [cubed, grown] = [x.map((v) => v ** 3), y.map((v) => 2 * v + 7)];
         expect(spearman(cubed, grown)).toEqual(spearman(x, y));
-        expect(kendall(cubed, grown)).toEqual(kendall(x, y));
       }),
     );
   });
@@ -136,33 +108,12 @@ describe('rank correlation', () => {
       fc.property(cross, (pairs) => {
         const [x, y] = columns(pairs);
         const turned = y.map((v) => -v);
-        for (const correlation of [spearman, kendall, pearson]) {
+        for (const correlation of [spearman, pearson]) {
           const [plain, negated] = [correlation(x, y), correlation(x, turned)];
           if (Number.isNaN(plain)) expect(negated).toBeNaN();
           else expect(negated).toBeCloseTo(-plain, 9);
         }
       }),
-    );
-  });
-
-  it('of Kendall counts concordant and discordant pairs', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.tuple(fc.nat({ max: 5 }), fc.nat({ max: 5 })), { minLength: 2, maxLength: 25 }),
-        (pairs) => {
-          let [difference, untiedX, untiedY] = [0, 0, 0];
-          for (const [i, [xi, yi]] of pairs.entries()) {
-            for (const [xj, yj] of pairs.slice(i + 1)) {
-              difference += Math.sign(xi - xj) * Math.sign(yi - yj);
-              untiedX += xi === xj ? 0 : 1;
-              untiedY += yi === yj ? 0 : 1;
-            }
-          }
-          const ours = kendall(...columns(pairs));
-          if (untiedX === 0 || untiedY === 0) expect(ours).toBeNaN();
-          else expect(ours).toBeCloseTo(difference / Math.sqrt(untiedX * untiedY), 10);
-        },
-      ),
     );
   });
 });
@@ -234,28 +185,5 @@ describe('pairwise summation', () => {
     // one after the other they would give 0.7999999999999999.
     expect(pairwiseSum([0.1, 0.1, 0.1])).toBe(0.30000000000000004);
     expect(pairwiseSum(new Float64Array(8).fill(0.1))).toBe(0.8);
-  });
-});
-
-describe('long-short returns', () => {
-  it('take the best and the worst fifth, ties to the earlier row', () => {
-    const day = {
-      date: '2020-01-02',
-      predictions: [5, 5, 1, 1, 3],
-      labels: [0.1, -0.7, -0.2, 0.9, 0],
-    };
-    expect(longShortReturns([day], 0.2)).toEqual([
-      {
-        date: '2020-01-02',
-        longShort: expect.closeTo((0.1 + 0.2) / 2, 12),
-        average: expect.closeTo(0.02, 12),
-        longPrecision: 1,
-        shortPrecision: 1,
-      },
-    ]);
-  });
-
-  it('refuse a quantile of more than a half', () => {
-    expect(() => longShortReturns([], 0.7)).toThrow('must lie in (0, 0.5], found 0.7');
   });
 });

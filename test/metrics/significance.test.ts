@@ -1,14 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { blockBootstrap } from '../../src/metrics/block-bootstrap.js';
-import {
-  binomialCdf,
-  incompleteBeta,
-  logGamma,
-  studentCritical,
-  studentTwoSided,
-} from '../../src/metrics/distributions.js';
-import { holm, pairedTTest, signTest, wilcoxonSignedRank } from '../../src/metrics/seed-tests.js';
+import { incompleteBeta, logGamma, studentCritical, studentTwoSided } from '../../src/metrics/distributions.js';
+import { holm, pairedTTest, wilcoxonSignedRank } from '../../src/metrics/seed-tests.js';
 import { Random } from '../../src/random.js';
 
 describe('the incomplete beta function', () => {
@@ -115,23 +109,6 @@ describe("Wilcoxon's signed-rank test", () => {
         expect(p).toBeCloseTo(extreme / 2 ** kept.length, 12);
       }),
     );
-  });
-});
-
-describe('the sign test', () => {
-  it('tosses a coin for each difference that is not 0', () => {
-    // 1 of 6 negative: 2 · (1 + 6) / 64.
-    expect(signTest([1, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 1, 0])).toMatchObject({ n: 6, statistic: 5 });
-    expect(signTest([1, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 1, 0]).p).toBeCloseTo(14 / 64, 13);
-    expect(signTest([1, 2], [1, 2]).p).toBe(1);
-    expect(signTest([1, 0], [0, 1]).p).toBe(1);
-  });
-
-  it('rests on a binomial distribution that adds up', () => {
-    // C(4, k) / 16
-    for (const [k, cumulative] of [1, 5, 11, 15, 16].entries()) {
-      expect(binomialCdf(k, 4, 0.5)).toBeCloseTo(cumulative / 16, 13);
-    }
   });
 });
 

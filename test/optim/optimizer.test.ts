@@ -45,7 +45,6 @@ describeWithShared('the optimisers of PyTorch', () => {
     'adam_l2_0.1_default_betas': { config: { name: 'adam', weightDecay: 0.1 }, rate: 0.01 },
     'adamw_0.01': { config: { name: 'adamw', ...transformer }, rate: 0.01 },
     'adamw_0.1_default_betas': { config: { name: 'adamw', weightDecay: 0.1 }, rate: 0.01 },
-    adam_amsgrad: { config: { name: 'adam', amsgrad: true }, rate: 0.01 },
     // d^−½·min(s^−½, s·w^−1.5) with d = 512, w = 8 is inverse_sqrt with the peak (d·w)^−½.
     adam_noam_d512_w8: {
       config: { name: 'adam', ...transformer },
@@ -53,13 +52,11 @@ describeWithShared('the optimisers of PyTorch', () => {
     },
     adam_clipnorm1: { config: { name: 'adam', ...transformer }, rate: 0.01, clip: 1 },
     'sgd_momentum0.9_wd0.01': { config: { name: 'sgd', momentum: 0.9, weightDecay: 0.01 }, rate: 0.01 },
-    sgd_nesterov: { config: { name: 'sgd', momentum: 0.9, nesterov: true }, rate: 0.01 },
-    adagrad: { config: { name: 'adagrad' }, rate: 0.1 },
-    rmsprop: { config: { name: 'rmsprop' }, rate: 0.01 },
   };
 
-  it('are all covered', () => {
-    expect(Object.keys(runs).sort()).toEqual(Object.keys(torch.runs).sort());
+  it('are covered, but for those that tcts does not have', () => {
+    const without = ['adagrad', 'adam_amsgrad', 'rmsprop', 'sgd_nesterov'];
+    expect([...Object.keys(runs), ...without].sort()).toEqual(Object.keys(torch.runs).sort());
   });
 
   describe.each(dtypes)('in %s', (dtype) => {
@@ -105,35 +102,9 @@ describe.each(dtypes)('options without a reference file, in %s', (dtype) => {
     expect(trajectory({ name: 'sgd', weightDecay: 0.5 }, 2, [1, 3], 0.5)).toEqual([1, -0.75]);
   });
 
-  it('SGD dampens from the second step on', () => {
-    // b = 1, θ = −1;  b = 0.5·1 + 0.75·2 = 2, θ = −3.
-    expect(trajectory({ name: 'sgd', momentum: 0.5, dampening: 0.25 }, 0, [1, 2])).toEqual([-1, -3]);
-  });
-
-  it('RMSprop with momentum', () => {
-    // α = 0.75, ε = 1, momentum 0.5. g = 2: v = 1, u = 2/(1 + 1) = 1, b = 1, θ = −1.
-    // g = 1: v = 0.75 + 0.25 = 1, u = 1/2, b = 0.5·1 + 0.5 = 1, θ = −2.
-    const config = { name: 'rmsprop', alpha: 0.75, eps: 1, momentum: 0.5 } as const;
-    expect(trajectory(config, 0, [2, 1])).toEqual([-1, -2]);
-  });
-
-  it('RMSprop, centred, with momentum and weight decay', () => {
-    // α = 0.5, ε = 1, momentum 0.5, λ = 1, θ = 1. g = 1 + 1 = 2: v = 2, a = 1, √(2 − 1) = 1, u = 2/2 = 1, b = 1, θ = 0.
-    // g = 0 + 0 = 0: u = 0, b = 0.5, θ = −0.5.
-    const config = { name: 'rmsprop', alpha: 0.5, eps: 1, momentum: 0.5, centered: true, weightDecay: 1 } as const;
-    expect(trajectory(config, 1, [1, 0])).toEqual([0, -0.5]);
-  });
-
-  it('RMSprop, centred, stays finite on a constant gradient', () => {
-    const steps = trajectory({ name: 'rmsprop', centered: true, alpha: 0.5 }, 0, new Array(200).fill(0.1), 1e-9);
-    expect(steps.every(Number.isFinite)).toBe(true);
-  });
-
-  it('Adagrad with a decaying learning rate', () => {
-    // ε = 1. g = 3: s = 9, θ = −3/(3 + 1) = −0.75. g = 4, rate 1/2: s = 25, θ = −0.75 − 2/(5 + 1) = −13/12.
-    const [first, second] = trajectory({ name: 'adagrad', eps: 1, lrDecay: 1 }, 0, [3, 4]);
-    expect(first).toBe(-0.75);
-    expect(second).toBeCloseTo(-13 / 12, dtype === 'f32' ? 6 : 14);
+  it('SGD with momentum begins with the first gradient', () => {
+    // b = 1, θ = −1;  b = 0.5·1 + 2 = 2.5, θ = −3.5.
+    expect(trajectory({ name: 'sgd', momentum: 0.5 }, 0, [1, 2])).toEqual([-1, -3.5]);
   });
 
   it('AdamW decays by 0.01 unless told otherwise, also without a gradient', () => {
@@ -142,8 +113,8 @@ describe.each(dtypes)('options without a reference file, in %s', (dtype) => {
 });
 
 describe('the state of an optimiser', () => {
-  it.each(['sgd', 'adam', 'adamw', 'rmsprop', 'adagrad'] as const)('continues %s exactly', (name) => {
-    const config = name === 'sgd' ? { name, momentum: 0.9, dampening: 0.1 } : { name };
+  it.each(['sgd', 'adam', 'adamw'] as const)('continues %s exactly', (name) => {
+    const config = name === 'sgd' ? { name, momentum: 0.9 } : { name };
     const arenas = [0, 1].map(() => new Arena([{ name: 'p', shape: [9] }], { slots: optimizer(config).slots }));
     const [whole, parted] = arenas;
     const update = (arena: Arena, optim: ReturnType<typeof optimizer>, from: number, to: number) => {
@@ -175,12 +146,9 @@ describe('a bad configuration', () => {
     ['adam.betas[0]', { name: 'adam', betas: [1, 0.9] }],
     ['adamw.betas[1]', { name: 'adamw', betas: [0.9, -0.1] }],
     ['adam.eps', { name: 'adam', eps: 0 }],
-    ['rmsprop.eps', { name: 'rmsprop', eps: 1e-60 }],
+    ['adamw.eps', { name: 'adamw', eps: 1e-60 }],
     ['adam.weightDecay', { name: 'adam', weightDecay: Number.NaN }],
     ['sgd.momentum', { name: 'sgd', momentum: -1 }],
-    ['sgd.nesterov', { name: 'sgd', nesterov: true }],
-    ['rmsprop.alpha', { name: 'rmsprop', alpha: 1 }],
-    ['adagrad.lrDecay', { name: 'adagrad', lrDecay: -1 }],
     ['optimizer.name', { name: 'lion' }],
   ])('is refused, naming %s', (key, config) => {
     let caught: unknown;
@@ -194,9 +162,9 @@ describe('a bad configuration', () => {
   });
 
   it('a learning rate that is no number, or an arena without slots, is refused at the step', () => {
-    const arena = new Arena([{ name: 'p', shape: [1] }], { slots: 2 });
-    expect(() => optimizer({ name: 'adam' }).step(arena, Number.NaN)).toThrow(InputError);
-    expect(() => optimizer({ name: 'adam', amsgrad: true }).step(arena, 0.1)).toThrow('needs an arena with 3 slots');
+    const arenaWith = (slots: number) => new Arena([{ name: 'p', shape: [1] }], { slots });
+    expect(() => optimizer({ name: 'adam' }).step(arenaWith(2), Number.NaN)).toThrow(InputError);
+    expect(() => optimizer({ name: 'adam' }).step(arenaWith(1), 0.1)).toThrow('needs an arena with 2 slots');
   });
 });
 

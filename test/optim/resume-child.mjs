@@ -4,8 +4,9 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mlp } from '../../dist/nn/index.js';
-import { loadArena, saveArena, Training } from '../../dist/optim/index.js';
+import { readSafetensors, Training, writeSafetensors } from '../../dist/optim/index.js';
 import { Random } from '../../dist/random.js';
+import { captureTraining, restoreTraining } from '../../dist/schedule/index.js';
 import * as t from '../../dist/tensor/index.js';
 
 const [part, workers, file] = process.argv.slice(2);
@@ -20,19 +21,18 @@ const training = await Training.create({
   workers: Number(workers),
 });
 let data = new Random('data');
-const slots = training.optimizerSlots;
 
 if (part === 'second-half') {
-  const { state } = loadArena(file, training.arena, { slots });
-  const saved = JSON.parse(state);
-  training.load(saved.training);
+  const { tensors, metadata } = readSafetensors(file);
+  const saved = JSON.parse(metadata.state);
+  restoreTraining(training, { tensors, state: saved.training });
   data = Random.restore(saved.data);
 }
 for (let i = 0; i < (part === 'whole' ? 20 : 10); i++) await training.step(batch(12), 0.01);
 if (part === 'first-half') {
   const path = join(mkdtempSync(join(tmpdir(), 'tcts-resume-')), 'half.safetensors');
-  const state = JSON.stringify({ training: training.state(), data: data.state() });
-  saveArena(path, training.arena, { slots, metadata: { state } });
+  const { tensors, state } = captureTraining(training);
+  writeSafetensors(path, tensors, { state: JSON.stringify({ training: state, data: data.state() }) });
   console.log(path);
 } else {
   const { values } = training.arena;

@@ -71,22 +71,6 @@ describe('an event file', () => {
     expect(event.int(2)).toBe(41);
     expect(event.message(7).int(1)).toBe(1);
   });
-
-  test('holds histograms', () => {
-    const writer = new EventWriter(temporaryFolder());
-    writer.histogram(1, 'h', [0, 30, 30, Number.NaN]);
-    writer.histogram(2, 'h', [5]);
-    writer.histogram(3, 'h', []);
-    writer.close();
-    const [, spread, single, ...rest] = readEvents(writer.path);
-    expect(rest).toEqual([]);
-    const histogram = spread.message(5).message(1).message(5);
-    expect([1, 2, 3, 4, 5].map((field) => histogram.double(field))).toEqual([0, 30, 3, 60, 1800]);
-    expect(histogram.doubles(6)).toEqual(Array.from({ length: 30 }, (_, i) => i + 1));
-    expect(histogram.doubles(7)).toEqual([1, ...new Array(28).fill(0), 2]);
-    const alone = single.message(5).message(1).message(5);
-    expect([alone.doubles(6), alone.doubles(7)]).toEqual([[5], [1]]);
-  });
 });
 
 test('the numbers of a record are found at every depth', () => {

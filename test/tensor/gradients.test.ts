@@ -46,7 +46,6 @@ describe('elementwise', () => {
     ['log-softmax', (x) => t.logSoftmax(x)],
     ['cumsum', (x) => t.cumsum(x)],
     ['cumsum, exclusive and reversed', (x) => t.cumsum(x, { exclusive: true, reverse: true })],
-    ['exclusive cumprod', (x) => t.cumprodExclusive(x), true],
     ['where', (x) => t.where(t.greater(x, 0), t.exp(x), t.mul(x, 3))],
     ['masked softmax', (x) => t.softmax(x, t.greater(x, -0.5))],
     ['masked log-softmax', (x) => t.where(t.greater(x, 0), t.logSoftmax(x, t.greater(x, 0)), 0)],

@@ -8,9 +8,14 @@ import { randomArena, tinyModel, wholeModelScores } from './decode-models.js';
 const SOURCE = [5, 9, 4, 12, 7, 2];
 const PREVIOUS = [2, 6, 11, 8, 15, 4, 9];
 
-describe.each(['unidirectional', 'bidirectional'] as const)('step by step, a %s model', (encoder) => {
+describe.each([
+  { encoder: 'unidirectional' },
+  { encoder: 'bidirectional' },
+  { encoder: 'unidirectional', norm: 'pre', activation: 'gelu' },
+  { encoder: 'bidirectional', norm: 'pre', activation: 'gelu' },
+] as const)('step by step, a model with %o', (changes) => {
   it.each([1, 3, 9])('gives the scores of the whole model under wait-%i', async (k) => {
-    const model = tinyModel({ encoder, sharedEmbeddings: 'decoder' });
+    const model = tinyModel({ ...changes, sharedEmbeddings: 'decoder' });
     const arena = randomArena(model, 7);
     const expected = await wholeModelScores(model, arena, SOURCE, PREVIOUS, k);
     const steps = await StepModel.create(model, arena, { beam: 8 });

@@ -9,4 +9,4 @@ export {
 } from './model.js';
 export { type TreeOptions, treeOptions } from './options.js';
 export { type FeatureTable, type Samples, tableOfColumns, tableOfRows } from './table.js';
-export { type TrainedTrees, type TreeRound, type TreeTargets, type TreeTraining, trainTrees } from './train.js';
+export { type TrainedTrees, type TreeRound, type TreeTraining, trainTrees } from './train.js';

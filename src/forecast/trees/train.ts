@@ -16,13 +16,6 @@ export interface TreeTraining {
   /** Watched after each round; with `earlyStoppingRounds` it decides how many trees are kept. */
   readonly validation?: Samples;
   readonly options?: Partial<TreeOptions>;
-  /** Called after each round. */
-  readonly onRound?: (round: TreeRound) => void;
-  /**
-   * Called before each round, may rewrite the training labels and weights in place: trees then fit the residuals of
-   * the new labels. Weights can be rewritten only where the training samples have some.
-   */
-  readonly retarget?: (round: number, targets: TreeTargets) => void;
 }
 
 export interface TreeRound {
@@ -31,13 +24,6 @@ export interface TreeRound {
   /** Mean squared error after this round. */
   readonly trainingLoss: number;
   readonly validationLoss?: number;
-}
-
-export interface TreeTargets {
-  readonly labels: Float64Array;
-  readonly weights: Float64Array | undefined;
-  /** The model's predictions so far. */
-  readonly scores: Readonly<Float64Array>;
 }
 
 export interface TrainedTrees {
@@ -50,8 +36,8 @@ export interface TrainedTrees {
  * Gradient-boosted regression trees with L2 loss, in LightGBM's manner. The result depends on the data, the options
  * and the seed, not on the number of threads. Between rounds the event loop gets its turn.
  */
-export async function trainTrees({ training, validation, ...given }: TreeTraining): Promise<TrainedTrees> {
-  const options = treeOptions(given.options);
+export async function trainTrees({ training, validation, options: given }: TreeTraining): Promise<TrainedTrees> {
+  const options = treeOptions(given);
   checkSamples(training, 'training data');
   if (validation) {
     checkSamples(validation, 'validation data');
@@ -67,18 +53,13 @@ export async function trainTrees({ training, validation, ...given }: TreeTrainin
   const workspace = openWorkspace(training, validation, options);
   try {
     await startThreads(Math.min(options.threads, workspace.blocks) - 1, workspace.memory);
-    return await boost(workspace, training.table.features, options, given);
+    return await boost(workspace, training.table.features, options);
   } finally {
     workspace.kernels.stop();
   }
 }
 
-async function boost(
-  workspace: Workspace,
-  features: number,
-  options: TreeOptions,
-  { onRound, retarget }: Pick<TreeTraining, 'onRound' | 'retarget'>,
-): Promise<TrainedTrees> {
+async function boost(workspace: Workspace, features: number, options: TreeOptions): Promise<TrainedTrees> {
   const { kernels, training, validation, rows, used } = workspace;
   const random = new Random(options.seed);
   const bags = bagging(training.count, options, random.fork('bagging'));
@@ -92,21 +73,16 @@ async function boost(
   const rounds: TreeRound[] = [];
   let best = { round: 0, trees: 0, loss: Infinity }; // by validation loss
   for (let round = 1; round <= options.rounds; round++) {
-    retarget?.(round, training);
     const units = packGradients(workspace, options);
     const bag = bags(round);
     rows.set(bag.rows);
     const tree = growTree(workspace, bag.size, choose(), units, options);
-    if (tree.nodes.length > 0) {
-      trees.push(tree);
-      addToScores(workspace, tree, bag.size);
-    } else if (!retarget) {
-      break; // nothing left to gain, in this round as in those to come
-    }
+    if (tree.nodes.length === 0) break; // nothing left to gain, in this round as in those to come
+    trees.push(tree);
+    addToScores(workspace, tree, bag.size);
 
     const validationLoss = validation && meanSquaredError(kernels, validation);
     rounds.push({ round, trainingLoss: meanSquaredError(kernels, training), validationLoss });
-    onRound?.(rounds[rounds.length - 1]);
     if (validationLoss !== undefined && validationLoss < best.loss) {
       best = { round, trees: trees.length, loss: validationLoss };
     }

@@ -1,5 +1,5 @@
-import { layerNorm, linear, xavierUniform, zeros } from '../../nn/index.js';
-import { add, attention, concat, type Dim, type Parameters, relu, reshape, type Tensor } from '../../tensor/index.js';
+import { linear, residual, xavierUniform, zeros } from '../../nn/index.js';
+import { attention, concat, type Dim, gelu, type Parameters, relu, reshape, type Tensor } from '../../tensor/index.js';
 import type { TranslationModel } from '../model/index.js';
 
 /** Keys and values of an attention, [T, B, D] each. */
@@ -9,7 +9,7 @@ export interface KeyValues {
 }
 
 /*
- * The blocks of `nn.encoderLayer` and `nn.decoderLayer` with the same parameters, post-norm and without dropout, in
+ * The blocks of `nn.encoderLayer` and `nn.decoderLayer` with the same parameters, without dropout, in
  * which the keys and values of earlier steps are given instead of computed. States are matrices [N·B, D], time-major: at
  * one token for each sentence, changes of shape would be a third of the operations.
  */
@@ -27,11 +27,15 @@ export function cachedSelfAttention(
   model: TranslationModel,
 ): { readonly states: Tensor; readonly fresh: KeyValues } {
   const own = p.under('self_attn');
-  const fresh = keyValues(own, x, size, model);
-  const keys = past === undefined ? fresh.keys : concat([past.keys, fresh.keys], 0); // [T + N, B, D]
-  const values = past === undefined ? fresh.values : concat([past.values, fresh.values], 0);
-  const found = attend(own, x, size, { keys, values }, bias, model);
-  return { states: layerNorm(p.under('self_attn_layer_norm'), add(x, found)), fresh };
+  const kept: KeyValues[] = [];
+  const states = residual(p.under('self_attn_layer_norm'), x, { norm: model.norm }, (h) => {
+    const fresh = keyValues(own, h, size, model);
+    kept.push(fresh);
+    const keys = past === undefined ? fresh.keys : concat([past.keys, fresh.keys], 0); // [T + N, B, D]
+    const values = past === undefined ? fresh.values : concat([past.values, fresh.values], 0);
+    return attend(own, h, size, { keys, values }, bias, model);
+  });
+  return { states, fresh: kept[0] };
 }
 
 /** Attention of states x over the keys and values of the source. */
@@ -43,13 +47,16 @@ export function cachedCrossAttention(
   bias: Tensor,
   model: TranslationModel,
 ): Tensor {
-  const found = attend(p.under('encoder_attn'), x, size, source, bias, model);
-  return layerNorm(p.under('encoder_attn_layer_norm'), add(x, found));
+  return residual(p.under('encoder_attn_layer_norm'), x, { norm: model.norm }, (h) =>
+    attend(p.under('encoder_attn'), h, size, source, bias, model),
+  );
 }
 
-export function feedForward(p: Parameters, x: Tensor, { ffn, width }: TranslationModel): Tensor {
-  const hidden = relu(linear(p.under('fc1'), x, ffn, start));
-  return layerNorm(p.under('final_layer_norm'), add(x, linear(p.under('fc2'), hidden, width, start)));
+export function feedForward(p: Parameters, x: Tensor, { ffn, width, norm, activation }: TranslationModel): Tensor {
+  return residual(p.under('final_layer_norm'), x, { norm }, (h) => {
+    const hidden = linear(p.under('fc1'), h, ffn, start);
+    return linear(p.under('fc2'), activation === 'gelu' ? gelu(hidden) : relu(hidden), width, start);
+  });
 }
 
 /** What an attention needs of the states it looks at, [N, B, D]. */

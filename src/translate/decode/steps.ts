@@ -28,7 +28,7 @@ import {
   topK,
   where,
 } from '../../tensor/index.js';
-import { embed, outputWeight, type TranslationModel } from '../model/index.js';
+import { embed, lastNorm, outputWeight, type TranslationModel } from '../model/index.js';
 import { special } from '../text/vocabulary.js';
 import { newName } from './cache.js';
 import {
@@ -91,6 +91,7 @@ export function encoderStep(model: TranslationModel): Step {
         if (causal) addCache(outputs, 'encoder', l, fresh);
         x = feedForward(layer, states, model);
       }
+      x = lastNorm(p, model, 'encoder', x);
       for (let l = 0; l < model.decoderLayers; l++) {
         const layer = p.under('decoder').under('layers').under(l);
         addCache(outputs, 'source', l, keyValues(layer.under('encoder_attn'), x, size, model));
@@ -137,6 +138,7 @@ export function decoderStep(model: TranslationModel, candidates: number): Step {
         const source = cacheOf(inputs, 'source', l);
         x = feedForward(layer, cachedCrossAttention(layer, states, size, source, cross, model), model);
       }
+      x = lastNorm(p, model, 'decoder', x);
       const last = squeeze(slice(reshape(x, [added, batch, model.width]), 0, -1, 1), 0); // [B, D]
       const logProbabilities = add(logSoftmax(linear(last, outputWeight(p, model))), neverProposed(model)); // [B, V]
       const best = topK(logProbabilities, count);

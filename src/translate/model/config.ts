@@ -18,6 +18,10 @@ export interface TranslationModelConfig {
   readonly attentionDropout: number;
   /** On the hidden units of the feed-forward layers. */
   readonly activationDropout: number;
+  /** Normalise after the sum of each block (Vaswani et al. 2017) or before the block (Xiong et al. 2020). Default post. */
+  readonly norm?: 'post' | 'pre';
+  /** Between the two feed-forward layers. Default relu. */
+  readonly activation?: 'relu' | 'gelu';
   /** Which tables are one: none, target embedding and output projection, or these and the source embedding. */
   readonly sharedEmbeddings: 'none' | 'decoder' | 'all';
   /**
@@ -86,6 +90,11 @@ export const modelSchema = section({
     .enum(['none', 'decoder', 'all'])
     .optional()
     .describe(`Tables that are one: none, target embedding and output, or the source embedding too. ${ofPreset}`),
+  norm: z
+    .enum(['post', 'pre'])
+    .optional()
+    .describe('Layer norm after each block, or before it, which trains more steadily. If left out: post.'),
+  activation: z.enum(['relu', 'gelu']).optional().describe('Between the two feed-forward layers. If left out: relu.'),
   encoder: z
     .enum(['unidirectional', 'bidirectional'])
     .default('unidirectional')

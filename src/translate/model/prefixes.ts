@@ -1,7 +1,7 @@
 import {
-  layerNorm,
   linear,
   multiHeadAttention,
+  residual,
   type TransformerLayerOptions,
   xavierUniform,
   zeros,
@@ -44,25 +44,27 @@ export function prefixDecoderLayer(
   x: Tensor,
   memory: Tensor,
   { self, cross }: { self?: Tensor; cross?: Tensor },
-  { heads, ffn, dropout: rate = 0, attentionDropout, activationDropout = 0 }: TransformerLayerOptions,
+  options: TransformerLayerOptions,
   [steps, batch]: readonly [Dim, Dim],
 ): Tensor {
+  const { heads, ffn, attentionDropout, activation = relu, activationDropout = 0 } = options;
   const width = x.shape[2];
   const start = { weight: xavierUniform(), biasStart: zeros };
-  const residual = (norm: string, before: Tensor, block: Tensor): Tensor =>
-    layerNorm(p.under(norm), add(before, dropout(block, rate)));
 
-  const own = multiHeadAttention(p.under('self_attn'), x, x, { heads, bias: self, dropout: attentionDropout });
-  const attended = residual('self_attn_layer_norm', x, own);
-
-  const apart = reshape(attended, [1, multiplyDims(steps, batch), width]);
-  const found = multiHeadAttention(p.under('encoder_attn'), apart, memory, {
-    heads,
-    bias: cross,
-    dropout: attentionDropout,
+  const attended = residual(p.under('self_attn_layer_norm'), x, options, (h) =>
+    multiHeadAttention(p.under('self_attn'), h, h, { heads, bias: self, dropout: attentionDropout }),
+  );
+  const translated = residual(p.under('encoder_attn_layer_norm'), attended, options, (h) => {
+    const apart = reshape(h, [1, multiplyDims(steps, batch), width]);
+    const found = multiHeadAttention(p.under('encoder_attn'), apart, memory, {
+      heads,
+      bias: cross,
+      dropout: attentionDropout,
+    });
+    return reshape(found, [steps, batch, width]);
   });
-  const translated = residual('encoder_attn_layer_norm', attended, reshape(found, [steps, batch, width]));
-
-  const hidden = dropout(relu(linear(p.under('fc1'), translated, ffn, start)), activationDropout);
-  return residual('final_layer_norm', translated, linear(p.under('fc2'), hidden, width as number, start));
+  return residual(p.under('final_layer_norm'), translated, options, (h) => {
+    const hidden = dropout(activation(linear(p.under('fc1'), h, ffn, start)), activationDropout);
+    return linear(p.under('fc2'), hidden, width as number, start);
+  });
 }

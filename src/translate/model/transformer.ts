@@ -3,6 +3,7 @@ import {
   embedding,
   embeddingNormal,
   encoderLayer,
+  layerNorm,
   sinusoidalTable,
   type TransformerLayerOptions,
 } from '../../nn/index.js';
@@ -12,8 +13,10 @@ import {
   dropout,
   expandDims,
   gather,
+  gelu,
   type Parameters,
   range,
+  relu,
   type Tensor,
 } from '../../tensor/index.js';
 import { special } from '../text/vocabulary.js';
@@ -21,12 +24,13 @@ import type { TranslationModel } from './config.js';
 import { prefixDecoderLayer, prefixes } from './prefixes.js';
 
 /*
- * The Transformer of the paper (appendices A and B): post-norm, ReLU, sinusoidal positions, embeddings scaled with √d.
+ * The Transformer of the paper (appendices A and B): post-norm and ReLU, unless the model says pre-norm or GELU,
+ * sinusoidal positions, embeddings scaled with √d.
  * Everything is time-major. The parameters have fairseq's names:
  *
  *     encoder.embed_tokens.weight          encoder.layers.<l>.{self_attn, self_attn_layer_norm, fc1, fc2, final_layer_norm}
  *     decoder.embed_tokens.weight          decoder.layers.<l>.{…, encoder_attn, encoder_attn_layer_norm}
- *     decoder.output_projection.weight
+ *     decoder.output_projection.weight     with pre-norm: encoder.layer_norm, decoder.layer_norm after the last layer
  *
  * A table that is shared is there once, under the first of the names that it would have.
  */
@@ -67,7 +71,7 @@ export function encode(p: Parameters, model: TranslationModel, { ids, lengths }:
   for (let l = 0; l < model.encoderLayers; l++) {
     x = encoderLayer(p.under('encoder').under('layers').under(l), x, bias, layerOptions(model));
   }
-  return x;
+  return lastNorm(p, model, 'encoder', x);
 }
 
 /** The decoder's states [T, B, D] over the output [S, B, D] of an encoder. */
@@ -85,7 +89,7 @@ export function decode(
   for (let l = 0; l < model.decoderLayers; l++) {
     x = decoderLayer(p.under('decoder').under('layers').under(l), x, memory, { self, cross }, layerOptions(model));
   }
-  return x;
+  return lastNorm(p, model, 'decoder', x);
 }
 
 /**
@@ -109,7 +113,7 @@ function decodePrefixes(
     const layer = p.under('decoder').under('layers').under(l);
     x = prefixDecoderLayer(layer, x, memory, { self, cross }, layerOptions(model), [steps, batch]);
   }
-  return x;
+  return lastNorm(p, model, 'decoder', x);
 }
 
 /** The output projection [V, D]; logits are states·weightᵀ. */
@@ -141,9 +145,24 @@ export function embed(
 
 /** What `nn.encoderLayer` and `nn.decoderLayer` have to know. */
 export function layerOptions(model: TranslationModel): TransformerLayerOptions {
-  const { heads, ffn, dropout: rate, attentionDropout, activationDropout } = model;
-  return { heads, ffn, dropout: rate, attentionDropout, activationDropout };
+  const { heads, ffn, dropout: rate, attentionDropout, activationDropout, norm } = model;
+  return {
+    heads,
+    ffn,
+    dropout: rate,
+    attentionDropout,
+    activationDropout,
+    norm,
+    activation: ACTIVATIONS[model.activation ?? 'relu'],
+  };
 }
+
+/** With pre-norm the sum of all blocks leaves the last layer as it is: it is normalised once more. */
+export function lastNorm(p: Parameters, { norm }: TranslationModel, side: 'encoder' | 'decoder', x: Tensor): Tensor {
+  return norm === 'pre' ? layerNorm(p.under(side).under('layer_norm'), x) : x;
+}
+
+const ACTIVATIONS = { relu, gelu };
 
 const SIDES = { encoder: 'source', decoder: 'target' } as const;
 

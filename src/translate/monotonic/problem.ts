@@ -1,4 +1,4 @@
-import type { Training } from '../../optim/index.js';
+import type { LearningRate, Training } from '../../optim/index.js';
 import type { Snapshot } from '../../run/index.js';
 import {
   type Assignment,
@@ -25,18 +25,17 @@ export class MonotonicProblem implements Problem<TranslationBatch> {
   readonly tasks: readonly Task[];
   readonly main = 0;
   readonly features = [];
-  private readonly learningRate: (update: number) => number;
 
   private constructor(
     private readonly config: MonotonicConfig,
     private readonly parts: Parts,
   ) {
     this.tasks = [{ name: config.attention, number: 1 }];
-    this.learningRate = learningRateOf(config.learning);
   }
 
   static async create(config: MonotonicConfig, options: ProblemOptions): Promise<MonotonicProblem> {
     const { threads = 1 } = options;
+    const learningRate = learningRateOf(config.learning, options.updates);
     const data = await TrainingData.open(config, options.random);
     const opened: { close(): void | Promise<void> }[] = [data];
     try {
@@ -47,7 +46,7 @@ export class MonotonicProblem implements Problem<TranslationBatch> {
       if (config.warmStart !== null) warmStartMonotonic(config.warmStart, training.arena, data.corpus.languages, model);
       const evaluation = await MonotonicEvaluation.create(model, training.arena, { ...loss, threads });
       opened.push(evaluation);
-      return new MonotonicProblem(config, { model, data, training, evaluation, opened });
+      return new MonotonicProblem(config, { model, data, training, learningRate, evaluation, opened });
     } catch (error) {
       for (const resource of opened.reverse()) await resource.close();
       throw error;
@@ -73,13 +72,17 @@ export class MonotonicProblem implements Problem<TranslationBatch> {
       () => 0,
       weights.map((weight) => weight * scale),
     );
-    const { training } = this.parts;
-    const { loss } = await training.step(feeds, this.learningRate(training.updates));
+    const { training, learningRate } = this.parts;
+    const { loss } = await training.step(feeds, learningRate.at(training.updates));
     return loss;
   }
 
   async validate(): Promise<number> {
     return -(await this.validationFigures()).objective;
+  }
+
+  observe(performance: number): void {
+    this.parts.learningRate.observe(performance);
   }
 
   /** Losses and expected latency of the validation data. */
@@ -102,13 +105,13 @@ export class MonotonicProblem implements Problem<TranslationBatch> {
   }
 
   capture(): Snapshot {
-    const { training, data } = this.parts;
-    return joinSnapshots({ model: captureTraining(training), data: data.capture() });
+    const { training, learningRate, data } = this.parts;
+    return joinSnapshots({ model: captureTraining(training, learningRate), data: data.capture() });
   }
 
   restore(snapshot: Snapshot): void {
-    const { training, data } = this.parts;
-    restoreTraining(training, partOf(snapshot, 'model'));
+    const { training, learningRate, data } = this.parts;
+    restoreTraining(training, partOf(snapshot, 'model'), learningRate);
     data.restore(partOf(snapshot, 'data'));
   }
 
@@ -128,6 +131,7 @@ interface Parts {
   readonly model: MonotonicModel;
   readonly data: TrainingData;
   readonly training: Training;
+  readonly learningRate: LearningRate;
   readonly evaluation: MonotonicEvaluation;
   /** What has to be closed, the last first. */
   readonly opened: readonly { close(): void | Promise<void> }[];

@@ -1,4 +1,4 @@
-import { layerNorm, linear } from '../../nn/index.js';
+import { linear, residual } from '../../nn/index.js';
 import type { InputTypes } from '../../optim/index.js';
 import {
   add,
@@ -35,7 +35,7 @@ import {
 import { newName } from '../decode/cache.js';
 import { cachedSelfAttention, feedForward } from '../decode/cached-layers.js';
 import { cacheNames, embedAt, neverProposed, pastBias, type Step } from '../decode/steps.js';
-import { outputWeight } from '../model/transformer.js';
+import { lastNorm, outputWeight } from '../model/transformer.js';
 import { movingEnergies, movingKeys, movingQueries } from './attention.js';
 import { lookback, type MonotonicModel, movingHeads } from './config.js';
 
@@ -82,7 +82,7 @@ export function monotonicEncoderStep(model: MonotonicModel): Step {
         outputs[newName(`encoder.values.${l}`)] = fresh.values;
         x = feedForward(layer, states, model);
       }
-      const encoded = reshape(x, [count, batch, model.width]);
+      const encoded = reshape(lastNorm(p, model, 'encoder', x), [count, batch, model.width]);
       for (let l = 0; l < model.decoderLayers; l++) {
         const cross = p.under('decoder').under('layers').under(l).under('encoder_attn');
         outputs[newName(`source.moving.${l}`)] = movingKeys(cross, encoded, model);
@@ -133,14 +133,17 @@ export function monotonicDecoderStep(model: MonotonicModel, candidates: number):
         outputs[newName(`decoder.keys.${l}`)] = fresh.keys;
         outputs[newName(`decoder.values.${l}`)] = fresh.values;
 
-        const { found, places, wanted } = stoppingAttention(layer.under('encoder_attn'), states, inputs, l, model);
-        outputs[newName(`decoder.places.${l}`)] = widened(places, model);
-        furthest.push(wanted);
-        const translated = layerNorm(layer.under('encoder_attn_layer_norm'), add(states, found));
+        const { norm } = model;
+        const translated = residual(layer.under('encoder_attn_layer_norm'), states, { norm }, (h) => {
+          const { found, places, wanted } = stoppingAttention(layer.under('encoder_attn'), h, inputs, l, model);
+          outputs[newName(`decoder.places.${l}`)] = widened(places, model);
+          furthest.push(wanted);
+          return found;
+        });
         x = feedForward(layer, translated, model);
       }
       const needed = add(max(concat(furthest, 1), { axes: [1] }), 1); // [B]
-      const logits = product(x, outputWeight(p, model));
+      const logits = product(lastNorm(p, model, 'decoder', x), outputWeight(p, model));
       const best = topK(add(logSoftmax(logits), neverProposed(model)), Math.min(candidates, model.vocabulary.target));
       return { ...outputs, needed, candidates: best.indices, scores: best.values };
     },

@@ -1,6 +1,6 @@
-import { layerNorm, linear, multiHeadAttention, xavierUniform, zeros } from '../../nn/index.js';
-import { add, attentionBias, concat, dropout, type Parameters, relu, type Tensor } from '../../tensor/index.js';
-import { embed, encode, type Sources } from '../model/transformer.js';
+import { linear, multiHeadAttention, residual, xavierUniform, zeros } from '../../nn/index.js';
+import { attentionBias, concat, dropout, type Parameters, type Tensor } from '../../tensor/index.js';
+import { embed, encode, lastNorm, layerOptions, type Sources } from '../model/transformer.js';
 import { monotonicAttention } from './attention.js';
 import type { MonotonicModel } from './config.js';
 
@@ -24,22 +24,23 @@ export function translateMonotonically(
   let x = embed(p, model, 'decoder', previous);
   for (let l = 0; l < model.decoderLayers; l++) {
     const layer = p.under('decoder').under('layers').under(l);
-    const { heads, dropout: rate, attentionDropout, activationDropout, ffn, width } = model;
-    const residual = (norm: string, before: Tensor, block: Tensor): Tensor =>
-      layerNorm(layer.under(norm), add(before, dropout(block, rate)));
-
-    const own = multiHeadAttention(layer.under('self_attn'), x, x, { heads, bias: self, dropout: attentionDropout });
-    x = residual('self_attn_layer_norm', x, own);
-
-    const options = { lengths: source.lengths, noise };
-    const crossed = monotonicAttention(layer.under('encoder_attn'), x, memory, model, options);
-    delays.push(crossed.delays);
-    x = residual('encoder_attn_layer_norm', x, crossed.found);
-
-    const hidden = dropout(relu(linear(layer.under('fc1'), x, ffn, start)), activationDropout);
-    x = residual('final_layer_norm', x, linear(layer.under('fc2'), hidden, width, start));
+    const block = layerOptions(model);
+    const { heads, attentionDropout, activationDropout, ffn, width } = model;
+    x = residual(layer.under('self_attn_layer_norm'), x, block, (h) =>
+      multiHeadAttention(layer.under('self_attn'), h, h, { heads, bias: self, dropout: attentionDropout }),
+    );
+    x = residual(layer.under('encoder_attn_layer_norm'), x, block, (h) => {
+      const options = { lengths: source.lengths, noise };
+      const crossed = monotonicAttention(layer.under('encoder_attn'), h, memory, model, options);
+      delays.push(crossed.delays);
+      return crossed.found;
+    });
+    x = residual(layer.under('final_layer_norm'), x, block, (h) => {
+      const hidden = dropout(block.activation!(linear(layer.under('fc1'), h, ffn, start)), activationDropout);
+      return linear(layer.under('fc2'), hidden, width, start);
+    });
   }
-  return { states: x, delays: concat(delays, 1) };
+  return { states: lastNorm(p, model, 'decoder', x), delays: concat(delays, 1) };
 }
 
 const start = { weight: xavierUniform(), biasStart: zeros };
