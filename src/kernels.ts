@@ -14,15 +14,7 @@ export interface WasmMemory {
  * the padding stay zeros) and is fastest on an address that is one. The equations stand in `assembly/`.
  */
 export interface FloatKernels {
-  sgd(
-    theta: number,
-    grad: number,
-    buffer: number,
-    n: number,
-    rate: number,
-    l2: number,
-    keep: number,
-  ): void;
+  sgd(theta: number, grad: number, buffer: number, n: number, rate: number, l2: number, keep: number): void;
   adam(
     theta: number,
     grad: number,
