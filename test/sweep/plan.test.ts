@@ -299,9 +299,9 @@ describe('the ready grids', () => {
       const made = name === 'known-answer' || name === 'contextual';
       expect(settings).toHaveLength(oracles.includes(name) ? 14 : 13);
       expect(seeds).toHaveLength(made ? 20 : /translation|Multi30k/.test(name) ? 5 : 10);
-      expect(seeds[0]).toBe(201);
+      expect(seeds[0]).toBe(301);
       // Uniform until two thirds: the share of the main task among K tasks is 1 ∕ K.
-      const { config } = settings[4].variants[0].run(201);
+      const { config } = settings[4].variants[0].run(301);
       const { tasks, waits } = config.problem as { tasks?: number | number[]; waits?: number };
       const K = { 'known-answer': 5, contextual: 3 }[name] ?? waits ?? (Array.isArray(tasks) ? tasks.length : tasks);
       expect(config.strategy).toEqual({ name: 'static', main: 1 / K!, rest: 'uniform', until: 0.67 });
