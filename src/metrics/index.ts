@@ -54,7 +54,7 @@ export {
   resampleScores,
 } from './paired-tests.js';
 export { Pcg64 } from './pcg64.js';
-export { holm, type PairedTest, pairedTTest, wilcoxonSignedRank } from './seed-tests.js';
+export { holm, type Interval, interval, type PairedTest, pairedTTest, wilcoxonSignedRank } from './seed-tests.js';
 export {
   corpusScore,
   measureSegments,

@@ -1,6 +1,6 @@
 import { InputError } from '../errors.js';
 import { averageRanks } from './correlation.js';
-import { studentTwoSided } from './distributions.js';
+import { studentCritical, studentTwoSided } from './distributions.js';
 import { mean, standardDeviation } from './summation.js';
 
 /** A two-sided test of paired values: the scores of two methods, seed by seed. */
@@ -21,6 +21,20 @@ export function pairedTTest(a: readonly number[], b: readonly number[]): PairedT
   if (n < 2) throw new InputError(`a paired t-test needs at least 2 pairs, found ${n}`);
   const statistic = mean(differences) / (standardDeviation(differences) / Math.sqrt(n));
   return { statistic, p: studentTwoSided(statistic, n - 1), n };
+}
+
+export interface Interval {
+  readonly mean: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** 95 % interval of a mean: x̄ ± t · s / √n. NaN bounds for fewer than two values. */
+export function interval(values: readonly number[]): Interval {
+  const n = values.length;
+  const centre = mean(values);
+  const half = n < 2 ? Number.NaN : (studentCritical(0.05, n - 1) * standardDeviation(values)) / Math.sqrt(n);
+  return { mean: centre, low: centre - half, high: centre + half };
 }
 
 /**

@@ -59,7 +59,22 @@ const MOST = 4096;
  * episode, so that no validation lies between them. Where episodes are all there is, their validations are counted in.
  * NaN if there are fewer than two lines.
  */
-export function trainingSpeed({ folder }: ReportedRun): number {
+export function trainingSpeed(run: ReportedRun): number {
+  const { training, all } = timesOf(run);
+  return training.seconds > 0 ? training.steps / training.seconds : all.steps / all.seconds;
+}
+
+/**
+ * Seconds an update takes with its share of validations and of what a strategy learns from them, by the same log. NaN if
+ * there are fewer than two lines.
+ */
+export function updateSeconds(run: ReportedRun): number {
+  const { all } = timesOf(run);
+  return all.seconds / all.steps;
+}
+
+/** Updates and their seconds, without the validations and with them. */
+function timesOf({ folder }: ReportedRun) {
   const file = join(folder, 'timings.jsonl');
   const timings = fileLines(file);
   const training = { steps: 0, seconds: 0 };
@@ -81,7 +96,7 @@ export function trainingSpeed({ folder }: ReportedRun): number {
     }
   }
   timings.return(undefined);
-  return training.seconds > 0 ? training.steps / training.seconds : all.steps / all.seconds;
+  return { training, all };
 }
 
 function isEpisode(line: Buffer | undefined): line is Buffer {

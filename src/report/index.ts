@@ -12,6 +12,7 @@ import { otherSection } from './sections/other.js';
 import { otherDataSection } from './sections/other-data.js';
 import { policySections } from './sections/policies.js';
 import { runsSection } from './sections/runs.js';
+import { schedulingSection } from './sections/scheduling.js';
 import { trainingSection } from './sections/training.js';
 import { translationSection } from './sections/translation.js';
 import { groupRuns } from './settings.js';
@@ -41,7 +42,8 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
   const reader = new SeriesReader();
   const baselines = options.baselines ?? ['fixed', 'best-fixed', 'mtl'];
   const views = results.map((data) => viewOf(data, reader, baselines));
-  const sections = views.flatMap((view, i) => [resultsSection(view), trainingSection({ ...view, data: sets[i] })]);
+  const sections = schedulingSection(sets, reader);
+  sections.push(...views.flatMap((view, i) => [resultsSection(view), trainingSection({ ...view, data: sets[i] })]));
   sections.push(...policySections(views), ...otherDataSection(others));
   if (sets.length > 0) sections.push(methodsSection(sets, found.sweeps));
   // Last: only now is known what could not be read.

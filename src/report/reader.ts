@@ -9,7 +9,7 @@ import {
   TOKENIZER_NAMES,
   type TokenizerName,
 } from '../metrics/index.js';
-import { type Episodes, readEpisodes, trainingSpeed } from './course.js';
+import { type Episodes, readEpisodes, trainingSpeed, updateSeconds } from './course.js';
 import type { ForecastFigures, TranslationFigures } from './evaluations.js';
 import type { ReportedRun } from './runs.js';
 import { readSeries, type Series } from './series.js';
@@ -39,6 +39,11 @@ export class SeriesReader {
   /** Updates per second. */
   speed(run: ReportedRun): number | undefined {
     return this.once(run, 'speed', () => trainingSpeed(run));
+  }
+
+  /** Seconds an update takes, validations included. */
+  updateSeconds(run: ReportedRun): number | undefined {
+    return this.once(run, 'update', () => updateSeconds(run));
   }
 
   /** `daily`: scores of each day; `backtest`: returns of the portfolio and the market. */

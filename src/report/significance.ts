@@ -2,6 +2,7 @@ import {
   type BlockBootstrap,
   blockBootstrap,
   holm,
+  interval,
   mean,
   pairedBootstrap,
   pairedTTest,
@@ -21,6 +22,9 @@ import { meanSeries, type Series } from './series.js';
 export interface Tested extends Comparison {
   /** Mean difference over the seeds that both have. */
   readonly difference: number;
+  /** 95 % interval of that difference; NaN bounds for fewer than two seeds. */
+  readonly low: number;
+  readonly high: number;
   /** Seeds that both have. */
   readonly seeds: number;
   readonly tTest: number;
@@ -114,9 +118,10 @@ function overSeeds({ candidate, baseline }: Comparison, measure: Measure) {
   const [own, other] = [bySeed(candidate, measure), bySeed(baseline, measure)];
   const seeds = [...own.keys()].filter((seed) => other.has(seed));
   const [a, b] = [own, other].map((values) => seeds.map((seed) => values.get(seed)!));
-  const difference = mean(a.map((value, i) => value - b[i]));
-  if (seeds.length < 2) return { difference, seeds: seeds.length, tTest: Number.NaN, wilcoxon: Number.NaN };
-  return { difference, seeds: seeds.length, tTest: pairedTTest(a, b).p, wilcoxon: wilcoxonSignedRank(a, b).p };
+  const { mean: difference, low, high } = interval(a.map((value, i) => value - b[i]));
+  const found = { difference, low, high, seeds: seeds.length };
+  if (seeds.length < 2) return { ...found, tTest: Number.NaN, wilcoxon: Number.NaN };
+  return { ...found, tTest: pairedTTest(a, b).p, wilcoxon: wilcoxonSignedRank(a, b).p };
 }
 
 /** Comparisons that could not be tested do not count. */

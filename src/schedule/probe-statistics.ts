@@ -1,5 +1,15 @@
-import { holm, mean, standardDeviation, studentCritical, studentTwoSided } from '../metrics/index.js';
+import {
+  holm,
+  type Interval,
+  interval,
+  mean,
+  standardDeviation,
+  studentCritical,
+  studentTwoSided,
+} from '../metrics/index.js';
 import { added, type Branch, MAIN, type ProbePlan, UNIFORM, without } from './probe.js';
+
+export type { Interval } from '../metrics/index.js';
 
 /** How much better the main task does with one arm than with another, on validation data. */
 export interface Effect {
@@ -92,20 +102,6 @@ function* aliased(gains: readonly (readonly [string, number[]])[], { tasks, main
   if (siblings.length === 2) {
     for (const [i, task] of siblings.entries()) yield [without(task), of.get(added(siblings[1 - i]))!] as const;
   }
-}
-
-export interface Interval {
-  readonly mean: number;
-  readonly low: number;
-  readonly high: number;
-}
-
-/** x̄ ± t · s / √n */
-export function interval(values: readonly number[]): Interval {
-  const n = values.length;
-  const centre = mean(values);
-  const half = (studentCritical(0.05, n - 1) * standardDeviation(values)) / Math.sqrt(n);
-  return { mean: centre, low: centre - half, high: centre + half };
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { BleuLatencyCurve } from '../../src/report/figures/bleu-latency.js';
 import type { DailyLine } from '../../src/report/figures/daily-series.js';
+import type { ArmDifference } from '../../src/report/figures/forest.js';
 import type { LearningCurve } from '../../src/report/figures/learning-curves.js';
 import type { QuintileReturns } from '../../src/report/figures/quintiles.js';
 import type { TaskDistribution } from '../../src/report/figures/task-distribution.js';
@@ -84,3 +85,19 @@ export const transfer: Transfer[] = [
   const visible = Math.abs(mean) > half;
   return { ...rest, mean, low: mean - half, high: mean + half, p: visible ? 0.01 : 0.4, visible };
 });
+
+/** Strategies against fixed: some surely worse or better, one with a single seed. */
+export const differences: ArmDifference[] = [
+  { label: 'mtl', difference: 0.021, half: 0.012, p: 0.004 },
+  { label: 'static (main 0.2, until 0.67)', difference: -0.004, half: 0.011, p: 1 },
+  { label: 'learned', difference: 0.012, half: 0.019, p: 0.6 },
+  { label: 'bandit', difference: 0.008, half: Number.NaN, p: Number.NaN },
+  { label: 'influence', difference: -0.018, half: 0.009, p: 0.01 },
+  { label: 'oracle', difference: -0.034, half: 0.008, p: 0.0004 },
+].map(({ difference, half, ...rest }) => ({
+  ...rest,
+  difference,
+  low: difference - half,
+  high: difference + half,
+  seeds: Number.isNaN(half) ? 1 : 10,
+}));

@@ -3,12 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { bleuLatencyFigure } from '../../src/report/figures/bleu-latency.js';
 import { dailyFigure, movingMean } from '../../src/report/figures/daily-series.js';
 import type { Figure } from '../../src/report/figures/figure.js';
+import { forestFigure } from '../../src/report/figures/forest.js';
 import { learningCurvesFigure } from '../../src/report/figures/learning-curves.js';
 import { quintileFigure } from '../../src/report/figures/quintiles.js';
 import { shownEpisodes, taskDistributionFigure } from '../../src/report/figures/task-distribution.js';
 import { transferFigure } from '../../src/report/figures/transfer.js';
 import { hasFonts, pngOf } from '../../src/report/png.js';
-import { curves, distributions, learning, quintiles, rankIC, returns, transfer } from './figures-data.js';
+import { curves, differences, distributions, learning, quintiles, rankIC, returns, transfer } from './figures-data.js';
 
 const about = (id: string, title: string) => ({ id, title, caption: '' });
 
@@ -20,6 +21,7 @@ const figures: Figure[] = [
   quintileFigure(quintiles, about('quintile-returns', 'Returns by predicted fifth')),
   taskDistributionFigure(distributions, about('task-distribution', 'Distribution of tasks')),
   transferFigure(transfer, about('transfer', 'Transfer on the main task'), (value) => value.toFixed(2)),
+  forestFigure(differences, about('forest', 'Test loss against fixed'), 'test loss minus that of fixed'),
 ];
 
 describe.each(figures.map((figure) => [figure.id, figure] as const))('the figure %s', (id, figure) => {

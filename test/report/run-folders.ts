@@ -12,6 +12,10 @@ export interface MadeRun {
   readonly set?: Readonly<Record<string, unknown>>;
   /** Best validation performance. Default −1. */
   readonly performance?: number;
+  /** Default minus the validation performance. */
+  readonly testLoss?: number;
+  /** What its time is multiplied with. Default 1. */
+  readonly pace?: number;
   readonly state?: 'finished' | 'running' | 'interrupted' | 'failed';
   /** Default 4. */
   readonly episodes?: number;
@@ -157,7 +161,16 @@ export function makeOtherRun(folder: string, made: MadeRun): string {
 
 function makeRun(
   folder: string,
-  { strategy, seed, set = {}, performance = -1, state = 'finished', episodes = 4 }: MadeRun,
+  {
+    strategy,
+    seed,
+    set = {},
+    performance = -1,
+    testLoss = -performance,
+    pace = 1,
+    state = 'finished',
+    episodes = 4,
+  }: MadeRun,
   { problem, tasks }: { problem: Record<string, unknown>; tasks: readonly string[] },
 ): string {
   const config: Record<string, unknown> = {
@@ -180,7 +193,7 @@ function makeRun(
   const timings: object[] = [];
   const log = (step: number, record: object, seconds: number) => {
     metrics.push({ step, ...record });
-    timings.push({ step, time: '2026-01-01T00:00:00.000Z', seconds });
+    timings.push({ step, time: '2026-01-01T00:00:00.000Z', seconds: pace * seconds });
   };
   for (let e = 1; e <= episodes; e++) {
     // An update takes half a second, a validation ten seconds.
@@ -204,7 +217,7 @@ function makeRun(
   );
   if (state === 'finished') {
     const best = { performance, update: 10 * Math.min(3, episodes) };
-    writeJson(join(folder, 'result.json'), { updates: 10 * episodes, best, test: { loss: -performance } });
+    writeJson(join(folder, 'result.json'), { updates: 10 * episodes, best, test: { loss: testLoss } });
   }
   return folder;
 }
