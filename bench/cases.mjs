@@ -66,6 +66,15 @@ const overhead = (mainLoss, target) => ({
   target,
 });
 
+/** Ten updates each: `influence` measures once in ten. The bars are those of the strategy's cost. */
+const influence = (size, what, target) => ({
+  name: `influence-${size}`,
+  what: `${what}: 10 updates with influence against mtl`,
+  ours: { module: './ours/influence.mjs', options: { size, strategy: 'influence' } },
+  peer: { module: './ours/influence.mjs', options: { size, strategy: 'mtl' } },
+  target,
+});
+
 const incremental = (length, deviation) => ({
   name: `translate-incremental-${length}`,
   what: `Translation, wait-9, ${length} ± ${deviation} tokens: incremental against encoding and decoding again`,
@@ -87,6 +96,8 @@ export const cases = [
   overhead('exact', 1.15),
   overhead('estimated', 1.15),
   overhead('cached', 1.04),
+  influence('stocks', 'CSI300, GRU 2×32 with heads, batch 800', 1.12),
+  influence('translation', 'Multi30k, 3+3 layers, 13 waits, 2,048 tokens', 1.2),
   incremental(14, 4), // as Multi30k's sentences
   incremental(21, 14), // as the talks of tst2013, the paper's English–Vietnamese test data
   incremental(28, 7),

@@ -120,6 +120,12 @@ export class MaskMemory {
     return new Float32Array(this.memory.buffer, start, n);
   }
 
+  /** The mask of n elements that drops nothing. */
+  ones(n: number): Float32Array<ArrayBuffer> {
+    const start = this.take(n);
+    return new Float32Array(this.memory.buffer, start, n).fill(1);
+  }
+
   /** n numbers, uniform in (0, 1), that depend on the key alone. */
   uniforms(n: number, [low, high]: MaskKey): Float32Array<ArrayBuffer> {
     const start = this.take(n);

@@ -1,14 +1,13 @@
 import { join } from 'node:path';
 import { writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
-import { transferFigure } from '../report/figures/transfer.js';
 import { pngOf } from '../report/png.js';
+import { type ProbeResult, probeFigure } from '../report/probe.js';
 import { csv } from '../report/table-files.js';
 import { toolVersion } from '../run/index.js';
-import { expectation, gainsBySeed, isVisible, probeEffects, recommend } from '../schedule/index.js';
+import { expectation, gainsBySeed, probeEffects, recommend } from '../schedule/index.js';
 import { MAIN } from '../schedule/probe.js';
 import type { ProbeRun } from './probe-run.js';
-import { effectFormat, type ProbeResult } from './probe-text.js';
 
 /** What the branches say. */
 export function resultOf({ plan, branches, speed }: ProbeRun, strategy: string): ProbeResult {
@@ -26,18 +25,7 @@ export function resultOf({ plan, branches, speed }: ProbeRun, strategy: string):
 
 /** `probe.json`, and the matrix of transfer as `transfer.svg`, `.png` and `.csv`. */
 export function writeResult(folder: string, result: ProbeResult, name: string): void {
-  const { plan, effects } = result;
-  const main = plan.tasks[plan.main];
-  const figure = transferFigure(
-    effects.map((effect) => ({ ...effect, visible: isVisible(effect) })),
-    {
-      id: 'transfer',
-      title: `What siblings do to ${main} (${name})`,
-      caption: `Gain in the validation performance of ${main} over branches of ${plan.length} updates, ${plan.seeds.length} seeds, ${plan.checkpoints} checkpoint(s).`,
-    },
-    effectFormat(effects),
-  );
-  const { caption, svg, data } = figure;
+  const { caption, svg, data } = probeFigure(result, name, 'transfer');
   writeFileAtomic(join(folder, 'transfer.svg'), svg);
   writeFileAtomic(join(folder, 'transfer.png'), pngOf(svg));
   writeFileAtomic(join(folder, 'transfer.csv'), csv(data.columns, data.rows));

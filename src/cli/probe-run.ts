@@ -237,10 +237,10 @@ interface Rest {
   readonly updates: number;
 }
 
-export function plural(count: number, one: string, several = `${one}s`): string {
+function plural(count: number, one: string, several = `${one}s`): string {
   return `${count} ${count === 1 ? one : several}`;
 }
 
-export function percent(share: number): string {
+function percent(share: number): string {
   return `${Number((100 * share).toPrecision(2))} %`;
 }

@@ -10,7 +10,7 @@ interface ReportFlags {
 export function registerReport(program: Command): void {
   program
     .command('report')
-    .description('Make tables, figures and a page of all runs in a folder.')
+    .description('Make tables, figures and a page of all runs and probes in a folder.')
     .argument('<folder>', 'folder that holds run folders, at any depth; a single run will do')
     .option('--out <folder>', 'where the report is written (default: report, in the folder)')
     .option(
@@ -38,8 +38,9 @@ async function reportCommand(folder: string, { out, baseline, title, json }: Rep
     process.stdout.write(`${JSON.stringify(files)}\n`);
     return;
   }
-  const { runs, setAside, tables, figures, html } = files;
-  const finished = `${runs} finished run${runs === 1 ? '' : 's'}`;
+  const { runs, probes, setAside, tables, figures, html } = files;
+  const probed = probes === 0 ? '' : ` and ${probes} probe${probes === 1 ? '' : 's'}`;
+  const finished = `${runs} finished run${runs === 1 ? '' : 's'}${probed}`;
   const counted = setAside === 0 ? finished : `${finished}, ${setAside} more not counted (the report says why)`;
   const of = (names: readonly string[]) => names.filter((name) => name.endsWith('.csv')).length;
   process.stdout.write(`${counted}: ${of(tables)} tables and ${of(figures)} figures\nreport: ${html}\n`);

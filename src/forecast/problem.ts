@@ -54,6 +54,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   /** Only where labels are stale. */
   readonly oracle?: (batch: ForecastBatch) => Float32Array;
   private batches: Batches;
+  /** Only for networks that need the whole batch: in evaluation mode they are other functions, by more than dropout. */
   private gradientProgram: Promise<Gradients> | undefined;
 
   private constructor(
@@ -136,9 +137,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
    */
   async writeFeatures(batch: ForecastBatch, _: Status, groups: readonly string[], out: Float32Array): Promise<void> {
     const columns: Record<string, Float32Array> = { labels: batch.labels };
-    if (groups.includes('sample')) {
-      columns.sample = featuresOf(this.data, batch.samples, batch.positions, 'flat');
-    }
+    if (groups.includes('sample')) columns.sample = flatRows(this.network, batch);
     if (groups.includes('loss') || groups.includes('forecasts')) {
       columns.forecasts = await this.forecasts(batch);
       columns.loss = this.lossesOf(batch, columns.forecasts);
@@ -272,12 +271,14 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     const size = batch.positions.length;
     const matrix = new Float32Array(size * K);
     for (let i = 0; i < size; i++) matrix[i * K + task] = 1 / size;
+    const feeds = this.trainingFeeds(batch, matrix);
+    if (!this.network.wholeBatch) return this.training.gradient(feeds, out);
     this.gradientProgram ??= Gradients.create({
       model: this.network.evaluated,
       inputs: this.network.trainingInputs,
       arena: this.training.arena,
     });
-    await (await this.gradientProgram).write(this.trainingFeeds(batch, matrix), out);
+    await (await this.gradientProgram).write(feeds, out);
   }
 
   /** On one piece of the reward or else the validation part, another one after each update. */
@@ -341,12 +342,27 @@ function writeRows(tables: readonly Float32Array[], rows: number, out: Float32Ar
   let at = 0;
   for (const table of tables) {
     const own = table.length / rows;
-    for (let i = 0; i < rows; i++) {
-      // A validation sample may lack the label of a day without trade: 0, the mean, says nothing.
-      for (let j = 0; j < own; j++) out[i * width + at + j] = table[i * own + j] || 0;
-    }
+    for (let i = 0; i < rows; i++) out.set(table.subarray(i * own, (i + 1) * own), i * width + at);
     at += own;
   }
+  // A validation sample may lack the label of a day without trade: 0, the mean, says nothing.
+  for (let i = 0; i < rows * width; i++) if (Number.isNaN(out[i])) out[i] = 0;
+}
+
+/** The features of each sample in one row, field by field, taken from those in the layout of the network. */
+function flatRows(network: Network, { positions, x }: Inputs): Float32Array {
+  if (network.layout === 'flat') return x;
+  const { window } = network.features;
+  const size = positions.length;
+  const fields = x.length / (window * size);
+  const rows = new Float32Array(x.length);
+  let from = 0;
+  for (let day = 0; day < window; day++) {
+    for (let i = 0; i < size; i++) {
+      for (let field = 0; field < fields; field++) rows[(i * fields + field) * window + day] = x[from++];
+    }
+  }
+  return rows;
 }
 
 /** The samples with the given places in the batch, some perhaps several times. */

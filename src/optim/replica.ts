@@ -1,12 +1,11 @@
-import type { MaskKey } from '../kernels.js';
-import { type Executable, Session, type TypedArray, type Value } from '../tensor/index.js';
+import { type Executable, type Run, Session, type TypedArray, type Value } from '../tensor/index.js';
 import type { Arena, Floats } from './arena.js';
 import { parameterFeeds } from './inference.js';
 
 /** A shard of a batch to compute the gradients of. */
 export interface ShardTask {
   readonly feeds: Readonly<Record<string, Value>>;
-  readonly dropoutKey?: MaskKey;
+  readonly dropoutKey?: Run['dropoutKey'];
 }
 
 /** Name of the program's output that holds a parameter's gradient. */

@@ -1,7 +1,7 @@
 import type { MaskKey } from '../kernels.js';
 import { Random, type RandomState } from '../random.js';
 import type { Ranks } from '../ranks.js';
-import { type Executable, firstNonFinite, lower, type Program, type Value } from '../tensor/index.js';
+import { type Executable, firstNonFinite, lower, NO_DROPOUT, type Program, type Value } from '../tensor/index.js';
 import { Arena } from './arena.js';
 import { clipByNorm, clipByValue, gradNorm } from './clip.js';
 import { GradientExchange } from './gradient-exchange.js';
@@ -42,6 +42,8 @@ export interface StepResult {
   readonly gradNorm: number;
   /** The model's other outputs; of several accumulated batches, the last one's. */
   readonly outputs: Readonly<Record<string, Value>>;
+  /** The same of each batch. */
+  readonly batches: readonly Readonly<Record<string, Value>>[];
 }
 
 /** What is needed besides the arrays to go on exactly where training stopped; plain JSON. */
@@ -105,7 +107,18 @@ export class Training {
     if (clip?.value !== undefined) clipByValue(this.arena, clip.value);
     if (!Number.isFinite(loss) || !Number.isFinite(norm)) throw await this.diverged(list, loss);
     this.optimizer.step(this.arena, learningRate);
-    return { loss, gradNorm: norm, outputs: results.at(-1) ?? {} };
+    return { loss, gradNorm: norm, outputs: results.at(-1) ?? {}, batches: results };
+  }
+
+  /**
+   * Writes ∇ loss of one batch, or of several together, without dropout: that of the model in evaluation mode, if nothing
+   * but dropout tells the two modes apart. Divided over workers and ranks like a step; parameters, optimiser and random
+   * numbers stay as they are.
+   */
+  async gradient(batches: Feeds | readonly Feeds[], out: Float32Array): Promise<void> {
+    const list = (Array.isArray(batches) ? batches : [batches]) as readonly Feeds[];
+    await this.sumGradients(list, false);
+    out.set(this.arena.grads);
   }
 
   /**
@@ -154,11 +167,11 @@ export class Training {
    * every batch belongs to each worker of each rank: those add up what they find, then the sums of the workers of a rank
    * are added in order, then those of the ranks.
    */
-  private async sumGradients(batches: readonly Feeds[]): Promise<Record<string, Value>[]> {
+  private async sumGradients(batches: readonly Feeds[], dropout = true): Promise<Record<string, Value>[]> {
     const { arena, helpers, exchange } = this;
     const { ranks } = this.config;
     const workers = helpers.length + 1;
-    const plan = batches.map((batch) => this.divide(batch, workers * (ranks?.size ?? 1)));
+    const plan = batches.map((batch) => this.divide(batch, workers * (ranks?.size ?? 1), dropout));
     const first = workers * (ranks?.rank ?? 0);
     this.sharedValues?.set(arena.values as never);
     const running = helpers.map((helper, i) => runShards(helper, plan, first + 1 + i));
@@ -172,18 +185,19 @@ export class Training {
   }
 
   /** The shards of a batch, in the order of its samples. */
-  private divide(batch: Feeds, count: number): ShardPlan {
+  private divide(batch: Feeds, count: number, dropout: boolean): ShardPlan {
     const { inputs, batch: name = 'B' } = this.config;
     const samples = samplesOf(batch, inputs, name);
     if (samples === undefined && count > 1) {
       throw new RangeError(`no input of the model has the batch dimension ${name}`);
     }
-    const key: MaskKey | undefined =
-      this.executable.masks.length === 0 ? undefined : [this.dropout.uint32(), this.dropout.uint32()];
+    const masked = this.executable.masks.length > 0;
+    const key: MaskKey | undefined = masked && dropout ? [this.dropout.uint32(), this.dropout.uint32()] : undefined;
+    const without = masked ? NO_DROPOUT : undefined;
     const bounds = shardBounds(samples ?? 1, count);
     return bounds.map((range, i) => () => ({
       feeds: bounds.length === 1 ? batch : shard(batch, inputs, name, range),
-      dropoutKey: key === undefined ? undefined : ([(key[0] ^ Math.imul(i, 0x85ebca6b)) >>> 0, key[1]] as const),
+      dropoutKey: key === undefined ? without : ([(key[0] ^ Math.imul(i, 0x85ebca6b)) >>> 0, key[1]] as const),
     }));
   }
 

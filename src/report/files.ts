@@ -22,13 +22,15 @@ export interface ReportFiles {
   readonly figures: readonly string[];
   /** Runs in tables and figures. */
   readonly runs: number;
+  /** Finished probes. */
+  readonly probes: number;
   /** Runs that are running, stopped or broken: listed, and not counted. */
   readonly setAside: number;
   /** What the reader should know, such as that there are no fonts. */
   readonly warnings: readonly string[];
 }
 
-type Written = Omit<ReportFiles, 'runs' | 'setAside'>;
+type Written = Omit<ReportFiles, 'runs' | 'probes' | 'setAside'>;
 
 /** Writes the report. What an earlier report has left in the folder is replaced; files of others are not touched. */
 export function writeFiles(folder: string, title: string, sections: readonly Section[], lead: string): Written {

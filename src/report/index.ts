@@ -4,6 +4,7 @@ import { requireKnown } from './comparisons.js';
 import { type Section, text } from './document.js';
 import { dataInWords, separateData } from './evaluated-data.js';
 import { type ReportFiles, writeFiles } from './files.js';
+import { type FoundProbes, findProbes } from './probes.js';
 import { SeriesReader } from './reader.js';
 import { type FoundRuns, findRuns } from './runs.js';
 import { forecastSection } from './sections/forecast.js';
@@ -11,6 +12,7 @@ import { methodsSection } from './sections/methods.js';
 import { otherSection } from './sections/other.js';
 import { otherDataSection } from './sections/other-data.js';
 import { policySections } from './sections/policies.js';
+import { probeSection } from './sections/probes.js';
 import { runsSection } from './sections/runs.js';
 import { schedulingSection } from './sections/scheduling.js';
 import { trainingSection } from './sections/training.js';
@@ -30,10 +32,12 @@ export interface ReportOptions {
   readonly title?: string;
 }
 
-/** Reports on all runs in a folder: an HTML page, Markdown, and every table and figure in files of their own. */
+/** Reports on all runs and probes in a folder: an HTML page, Markdown, and every table and figure in files of their own. */
 export async function writeReport(folder: string, options: ReportOptions = {}): Promise<ReportFiles> {
   const found = findRuns(folder);
-  if (found.runs.length + found.candidates.length + found.setAside.length === 0) {
+  const probed = findProbes(folder);
+  const all = [found.runs, found.candidates, found.setAside, probed.probes, probed.problems];
+  if (all.every(({ length }) => length === 0)) {
     throw new InputError('there is no run in the folder, nor in those below it', { file: folder });
   }
   const { sets, others } = separateData(groupRuns(found.runs));
@@ -44,15 +48,16 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
   const views = results.map((data) => viewOf(data, reader, baselines));
   const sections = schedulingSection(sets, reader);
   sections.push(...views.flatMap((view, i) => [resultsSection(view), trainingSection({ ...view, data: sets[i] })]));
-  sections.push(...policySections(views), ...otherDataSection(others));
+  sections.push(...policySections(views), ...otherDataSection(others), ...probed.probes.map(probeSection));
   if (sets.length > 0) sections.push(methodsSection(sets, found.sweeps));
   // Last: only now is known what could not be read.
-  sections.push(runsSection(sets, found, [...found.problems, ...reader.problems]));
+  sections.push(runsSection(sets, found, [...found.problems, ...reader.problems, ...probed.problems]));
 
   const { out = join(folder, 'report'), title = `Report on ${basename(resolve(folder))}` } = options;
   return {
-    ...writeFiles(out, title, sections, leadOf(found)),
+    ...writeFiles(out, title, sections, leadOf(found, probed)),
     runs: found.runs.length,
+    probes: probed.probes.length,
     setAside: found.setAside.length,
   };
 }
@@ -68,9 +73,10 @@ function resultsSection(view: View): Section {
   return { title, blocks: of === '' ? blocks : [text(of), ...blocks] };
 }
 
-function leadOf({ runs, candidates, setAside }: FoundRuns): string {
+function leadOf({ runs, candidates, setAside }: FoundRuns, { probes }: FoundProbes): string {
   const chosen = candidates.length === 0 ? '' : `, and ${candidates.length} that settings were only chosen by`;
-  const finished = `${runs.length} finished run${runs.length === 1 ? '' : 's'}${chosen}`;
+  const probed = probes.length === 0 ? '' : `, and ${probes.length} probe${probes.length === 1 ? '' : 's'}`;
+  const finished = `${runs.length} finished run${runs.length === 1 ? '' : 's'}${chosen}${probed}`;
   if (setAside.length === 0) return `${finished}.`;
   return `${finished}; ${setAside.length} not counted: running, stopped or broken, listed with the reason under Runs.`;
 }

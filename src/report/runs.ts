@@ -55,7 +55,7 @@ export function findRuns(folder: string): FoundRuns {
   const candidates: ReportedRun[] = [];
   const setAside: RunSetAside[] = [];
   const sweeps = new SweepReader();
-  for (const path of runFolders(folder)) {
+  for (const path of foldersHolding(folder, holdsRun)) {
     const name = relative(folder, path) || basename(realpathSync(path));
     try {
       const found = readRun(path, name, sweeps);
@@ -87,18 +87,30 @@ function readRun(folder: string, name: string, sweeps: SweepReader): ReportedRun
   return { folder, name, info, config, result, evaluations: readEvaluations(folder), sweep };
 }
 
-/** Folders that hold a run, or that look like one being made. Links are followed, but no folder is visited twice. */
-function runFolders(folder: string, seen = new Set<string>()): string[] {
+/** Whether a folder with these names in it holds a run, or looks like one being made. */
+function holdsRun(names: readonly string[]): boolean {
+  return names.includes('run.json') || (names.includes('config.yaml') && names.includes('checkpoints'));
+}
+
+/**
+ * Folders at any depth whose names say that they hold what is looked for, without those inside them. Links are followed,
+ * but no folder is visited twice.
+ */
+export function foldersHolding(
+  folder: string,
+  holds: (names: readonly string[]) => boolean,
+  seen = new Set<string>(),
+): string[] {
   const real = realpathSync(folder);
   if (seen.has(real)) return [];
   seen.add(real);
   const names = listing(folder);
-  if (names.includes('run.json') || (names.includes('config.yaml') && names.includes('checkpoints'))) return [folder];
+  if (holds(names)) return [folder];
   return names
     .filter((name) => !name.startsWith('.'))
     .map((name) => join(folder, name))
     .filter((path) => statSync(path, { throwIfNoEntry: false })?.isDirectory())
-    .flatMap((path) => runFolders(path, seen));
+    .flatMap((path) => foldersHolding(path, holds, seen));
 }
 
 /** Empty for a folder that may not be read: whatever is in it, it is not ours. */

@@ -56,6 +56,6 @@ export * from './ops/shape.js';
 export { LOWEST, logSoftmax, softmax } from './ops/softmax.js';
 export { type Initializer, type Parameter, Parameters } from './parameters.js';
 export { type Replacements, rewrite } from './rewrite.js';
-export { type Run, Session, type SessionOptions } from './session.js';
+export { NO_DROPOUT, type Run, Session, type SessionOptions } from './session.js';
 export { type Op, record, type Tensor, type TensorType, TraceError } from './tensor.js';
 export { bool, constant, f32, f64, i32, i64, input, type Program, programOf, trace } from './trace.js';

@@ -16,9 +16,12 @@ export interface Run {
   readonly outputs?: readonly string[];
   /** Arrays to write outputs into, instead of new ones. */
   readonly into?: Readonly<Record<string, TypedArray>>;
-  /** Determines the dropout masks of this run; required when the program has dropout. */
-  readonly dropoutKey?: MaskKey;
+  /** Determines the dropout masks of this run, or drops nothing; required when the program has dropout. */
+  readonly dropoutKey?: MaskKey | typeof NO_DROPOUT;
 }
+
+/** In the place of a key: what the program computes in evaluation mode. */
+export const NO_DROPOUT = 'no dropout';
 
 /** A compiled program, ready to run with any sizes of its named dimensions. */
 export class Session {
@@ -95,7 +98,7 @@ export class Session {
     await this.session.release();
   }
 
-  private dropoutMasks(sizes: ReadonlyMap<string, number>, key: MaskKey | undefined): Record<string, OrtTensor> {
+  private dropoutMasks(sizes: ReadonlyMap<string, number>, key: Run['dropoutKey']): Record<string, OrtTensor> {
     if (key === undefined) throw new Error('this program has dropout: a run needs a dropoutKey');
     this.masks ??= new MaskMemory();
     const shapes = this.executable.masks.map(({ shape }) => shape.map((size) => evaluateDim(size, sizes)));
@@ -105,9 +108,13 @@ export class Session {
     const memory = this.masks;
     return Object.fromEntries(
       this.executable.masks.map(({ name, keep }, site) => {
+        const count = counts[site];
+        if (key === NO_DROPOUT) {
+          if (keep === undefined) throw new Error('this program draws noise besides dropout: a run needs a dropoutKey');
+          return [name, toOrt(memory.ones(count), 'f32', shapes[site])];
+        }
         // Golden-ratio steps keep the keys of different sites of one run apart.
         const siteKey: MaskKey = [key[0], (key[1] ^ Math.imul(site + 1, 0x9e3779b9)) >>> 0];
-        const count = counts[site];
         const drawn = keep === undefined ? memory.uniforms(count, siteKey) : memory.mask(count, siteKey, keep);
         return [name, toOrt(drawn, 'f32', shapes[site])];
       }),

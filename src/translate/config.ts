@@ -56,10 +56,10 @@ export const translationSchema = z.strictObject({
   }).describe('The optimiser and its learning rate.'),
   mainLoss: z
     .enum(['exact', 'estimated', 'cached'])
-    .default('estimated')
+    .default('cached')
     .describe(
-      "How the scheduler's feature of that name is had: computed for every sentence, the same with products in 8 bits, or " +
-        'remembered from the last time that the sentence was trained on the main task.',
+      "Where the scheduler's feature of that name comes from: computed for every sentence, the same with products in 8 " +
+        'bits, or remembered from the last time that the sentence was trained on the main task.',
     ),
   validation: section({
     split: z.string().min(1).default('valid').describe('Split of the corpus.'),

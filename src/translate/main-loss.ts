@@ -5,7 +5,7 @@ import type { Batch } from './corpus/batches.js';
 import type { LossEvaluation } from './loss-evaluation.js';
 
 /**
- * How the loss of a sentence on the main task is had as a feature: `exact` computes it for every sentence in evaluation
+ * Where the loss of a sentence on the main task comes from, as a feature: `exact` computes it for every sentence in evaluation
  * mode with the current parameters, one more pass forward for each update; `estimated` does so with products in 8 bits, in
  * half the time; `cached` takes the loss that the last update on the main task found for this sentence, at no cost.
  */
@@ -44,24 +44,27 @@ export class MainLosses {
   /** The feature, with the parameters after so many updates; `unknown` stands for a loss that is not known. */
   async feature(batch: TranslationBatch, update: number, unknown: number): Promise<Float32Array> {
     if (this.source !== 'cached' || batch.split !== 'train') return this.current(batch, update);
-    return Float32Array.from(batch.parts[0].indices, (pair) => {
+    const pairs = batch.parts.flatMap(({ indices }) => [...indices]);
+    return Float32Array.from(pairs, (pair) => {
       const loss = this.known[pair];
       return Number.isNaN(loss) ? unknown : loss;
     });
   }
 
-  /** Takes in what an update has shown: `sums` [B] are the losses of its sentences on the tasks they had. */
-  remember(batch: TranslationBatch, { tasks, weights }: Assignment, main: number, sums: Float32Array): void {
+  /** Takes in what an update has shown: `sums` are the losses of the sentences of each part on the tasks they had. */
+  remember(batch: TranslationBatch, { tasks, weights }: Assignment, main: number, sums: readonly Float32Array[]): void {
     if (this.source !== 'cached') {
       if (this.latest?.batch === batch) for (const loss of this.latest.losses) this.count(loss);
       return;
     }
-    const [{ indices, targetLengths }] = batch.parts;
-    for (let b = 0; b < batch.size; b++) {
-      if (tasks[b] !== main || weights[b] === 0) continue;
-      const loss = sums[b] / targetLengths[b];
-      this.known[indices[b]] = loss;
-      this.count(loss);
+    let at = 0;
+    for (const [part, { indices, targetLengths, size }] of batch.parts.entries()) {
+      for (let b = 0; b < size; b++, at++) {
+        if (tasks[at] !== main || weights[at] === 0) continue;
+        const loss = sums[part][b] / targetLengths[b];
+        this.known[indices[b]] = loss;
+        this.count(loss);
+      }
     }
   }
 

@@ -1,5 +1,4 @@
-import { InputError } from '../errors.js';
-import { type Feeds, Gradients, type LearningRate, type StepResult, type Training } from '../optim/index.js';
+import type { Feeds, LearningRate, StepResult, Training } from '../optim/index.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
@@ -29,8 +28,7 @@ import { FEATURES, ORIGIN, writeRows } from './features.js';
 import { createTraining, learningRateOf, type ProblemOptions } from './learning.js';
 import { inOrder, LossEvaluation } from './loss-evaluation.js';
 import { MainLosses } from './main-loss.js';
-import { evaluationMode } from './model/config.js';
-import { lossInputs, lossModel } from './model/loss.js';
+import { lossModel } from './model/loss.js';
 import { saveTranslation, warmStart } from './trained.js';
 import { TrainingData } from './training-data.js';
 
@@ -44,7 +42,6 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   readonly influence: InfluenceAccess<TranslationBatch> | undefined;
   /** Only where sources are scrambled. */
   readonly oracle?: (batch: TranslationBatch) => Float32Array;
-  private gradientProgram: Promise<Gradients> | undefined;
   private readonly losses: MainLosses;
   /** Which batch of the validation data the next validation gradient is taken from. */
   private turn = 0;
@@ -79,11 +76,6 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     const { random, threads = 1, ranks } = options;
     const tasks = waitTasks(config.waits);
     const main = config.waits === 'full' ? 0 : taskIndex(tasks, config.main, 'problem.main');
-    if (config.mainLoss === 'cached' && config.batch.accumulate > 1) {
-      throw new InputError('losses are remembered from updates of one batch, expected 1 or another mainLoss', {
-        key: 'problem.batch.accumulate',
-      });
-    }
     const learningRate = learningRateOf(config.learning, options.updates);
     const data = await TrainingData.open(config, random);
     const opened: { close(): void | Promise<void> }[] = [data];
@@ -95,23 +87,7 @@ export class TranslationProblem implements Problem<TranslationBatch> {
       if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages);
       const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, ranks });
       opened.push(evaluation);
-      const openGradients = () =>
-        Gradients.create({
-          model: lossModel(evaluationMode(model), loss),
-          inputs: lossInputs,
-          arena: training.arena,
-          threads,
-        });
-      return new TranslationProblem(config, {
-        tasks,
-        main,
-        data,
-        training,
-        learningRate,
-        evaluation,
-        openGradients,
-        opened,
-      });
+      return new TranslationProblem(config, { tasks, main, data, training, learningRate, evaluation, opened });
     } catch (error) {
       for (const resource of opened.reverse()) await resource.close();
       throw error;
@@ -165,8 +141,9 @@ export class TranslationProblem implements Problem<TranslationBatch> {
       (i) => this.tasks[tasks[i]].number,
       weights.map((weight) => weight * scale),
     );
-    const { loss, outputs } = await this.step(feeds);
-    this.losses.remember(batch, assignment, this.main, outputs.plain.data as Float32Array);
+    const { loss, batches } = await this.step(feeds);
+    const sums = batches.map(({ plain }) => plain.data as Float32Array);
+    this.losses.remember(batch, assignment, this.main, sums);
     return loss;
   }
 
@@ -250,7 +227,6 @@ export class TranslationProblem implements Problem<TranslationBatch> {
 
   async close(): Promise<void> {
     for (const resource of [...this.parts.opened].reverse()) await resource.close();
-    await (await this.gradientProgram)?.close();
   }
 
   private *batchesOf(pairs: PairedSequences): Generator<TranslationBatch> {
@@ -269,13 +245,11 @@ export class TranslationProblem implements Problem<TranslationBatch> {
   private async gradient(batch: TranslationBatch, task: number, out: Float32Array): Promise<void> {
     const weights = new Float32Array(batch.size).fill(1);
     weights.fill(1 / targetTokens(batch, weights));
-    out.fill(0);
-    const part = new Float32Array(out.length);
-    this.gradientProgram ??= this.parts.openGradients();
-    for (const feeds of batchFeeds(batch, () => this.tasks[task].number, weights)) {
-      await (await this.gradientProgram).write(feeds, part);
-      for (let i = 0; i < out.length; i++) out[i] += part[i];
-    }
+    // Nothing but dropout tells the training loss from that of the evaluated model.
+    await this.parts.training.gradient(
+      batchFeeds(batch, () => this.tasks[task].number, weights),
+      out,
+    );
   }
 
   private influenceOn(reward: PairedSequences): InfluenceAccess<TranslationBatch> {
@@ -316,8 +290,6 @@ interface Parts {
   readonly training: Training;
   readonly learningRate: LearningRate;
   readonly evaluation: LossEvaluation;
-  /** Gradients of the training loss in evaluation mode. */
-  readonly openGradients: () => Promise<Gradients>;
   /** What has to be closed, the last first. */
   readonly opened: readonly { close(): void | Promise<void> }[];
 }

@@ -46,6 +46,15 @@ test('the configuration of the CSI300 has what the paper says of its experiment'
   });
 });
 
+test('what the learned scheduler is shipped with gives it 40 rewards at least', () => {
+  const shipped = readdirSync(configs)
+    .filter((name) => name.endsWith('.yaml') && name !== 'reference.yaml')
+    .map((name) => ({ name, ...loadConfig(trainConfigSchema, configs + name) }))
+    .filter(({ strategy }) => strategy.name === 'learned');
+  expect(shipped.map(({ name }) => name)).toEqual(expect.arrayContaining(['demo.yaml', 'multi30k.yaml', 'toy.yaml']));
+  for (const { name, training } of shipped) expect(training.episodes, name).toBeGreaterThanOrEqual(40);
+});
+
 test('every strategy is one assignment away', () => {
   const config = (...set: string[]) => loadConfig(trainConfigSchema, `${configs}demo.yaml`, { set });
   expect(config().strategy).toMatchObject({ name: 'learned', preset: 'stable', hidden: [32], without: [] });

@@ -29,6 +29,17 @@ const SETTINGS = [
   ['linear, embedding', { model: { name: 'linear' }, sharing: 'embedding' }],
 ] as const;
 
+it('gives the scheduler each sample field by field, the days of a field in order, whatever the layout of the model', async () => {
+  const rows: Float32Array[][] = [];
+  for (const name of ['gru', 'linear'] as const) {
+    const problem = await smallProblem({ model: { name } });
+    rows.push(await featuresOf(problem, problem.nextBatch(), ['sample', 'labels']));
+    await problem.close();
+  }
+  // A linear model takes samples in this form.
+  expect(rows[0]).toEqual(rows[1]);
+});
+
 describe.each(SETTINGS)('the problem with %s', (_, over) => {
   it('goes on exactly from a captured state', async () => {
     const [one, other] = [await smallProblem(over), await smallProblem(over, 2)];

@@ -58,6 +58,26 @@ test('looking at gradients or shifting the parameters leaves the training as it 
   for (const { training, gradients } of [one, two]) await Promise.all([training.close(), gradients.close()]);
 });
 
+test('a training gives the gradients of its model without dropout, by several workers and of several batches', async () => {
+  const { training: alone, gradients } = await create();
+  const config = { model: model(0.5), inputs, random: new Random(3), optimizer: { name: 'adam' } } as const;
+  const shared = await Training.create({ ...config, workers: 2 });
+  const expected = new Float32Array(alone.arena.length);
+  await gradients.write(feeds, expected);
+  for (const training of [alone, shared]) {
+    const before = { state: structuredClone(training.state()), values: training.arena.values.slice() };
+    const [one, twice] = [new Float32Array(expected.length), new Float32Array(expected.length)];
+    await training.gradient(feeds, one);
+    await training.gradient([feeds, feeds], twice);
+    for (const [i, value] of expected.entries()) {
+      expect(one[i]).toBeCloseTo(value, 5);
+      expect(twice[i]).toBeCloseTo(2 * value, 5);
+    }
+    expect({ state: training.state(), values: training.arena.values }).toEqual(before);
+  }
+  await Promise.all([alone.close(), shared.close(), gradients.close()]);
+});
+
 test('parameters come back when what was done with others throws', async () => {
   const { training, gradients } = await create();
   const before = training.arena.values.slice();

@@ -125,7 +125,7 @@ describe('features', () => {
   });
 
   it('remember the mean of the losses of sentences that were trained on', async () => {
-    const problem = await smallProblem();
+    const problem = await smallProblem({ mainLoss: 'estimated' });
     const first = problem.nextBatch();
     await featuresOf(problem, first, ['training']);
     const losses = await problem.mainLosses(first);
@@ -151,6 +151,22 @@ describe('features', () => {
     expect(out[2]).toBeCloseTo(mean, 5);
     expect(out[3]).toBeCloseTo(mean, 5);
   });
+
+  it('take the losses of all batches of an update from memory', async () => {
+    const batches = { batch: { tokens: 160, accumulate: 3 } };
+    const problem = await smallProblem({ mainLoss: 'cached', model: { dropout: 0 }, ...batches });
+    const batch = problem.nextBatch();
+    expect(batch.parts).toHaveLength(3);
+    const before = await problem.mainLosses(batch);
+    await problem.train(batch, every(batch.size, problem.main));
+    const { out } = await featuresOf(problem, batch, ['training']);
+    for (const [i, loss] of before.entries()) expect(out[2 * i]).toBeCloseTo(loss, 5);
+  });
+});
+
+it('remembers losses unless told otherwise, which costs no pass of the model', async () => {
+  const problem = await smallProblem();
+  expect(problem.features.filter(({ costly }) => costly)).toEqual([]);
 });
 
 describe('an update', () => {
@@ -304,7 +320,6 @@ describe('every strategy', () => {
 describe('what cannot be', () => {
   it('is refused with the key', async () => {
     await expect(smallProblem({ model: { maxPositions: 5 } })).rejects.toThrow(/maxPositions: the split train/);
-    await expect(smallProblem({ mainLoss: 'cached', batch: { accumulate: 2 } })).rejects.toThrow(/batch\.accumulate/);
     await expect(smallProblem({ data: { from: 'corpus', folder: 'nowhere' } })).rejects.toThrow(/nowhere/);
     await expect(smallProblem({ warmStart: 'nowhere' })).rejects.toThrow(/nowhere: not a run folder/);
     await expect(smallProblem({ validation: { split: 'other' } })).rejects.toThrow(/no split "other"/);

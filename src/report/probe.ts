@@ -1,0 +1,123 @@
+import {
+  type Effect,
+  type Expectation,
+  type Interval,
+  isCertain,
+  isVisible,
+  type ProbePlan,
+  type Recommendation,
+  smallestVisible,
+} from '../schedule/index.js';
+import type { Figure } from './figures/figure.js';
+import { transferFigure } from './figures/transfer.js';
+import { fixed, formatP, signed } from './table.js';
+
+/** What a probe has found. */
+export interface ProbeResult {
+  readonly plan: Pick<ProbePlan, 'tasks' | 'main' | 'seeds' | 'checkpoints' | 'length'>;
+  /** Mean improvement of the main task over a branch that trains it alone. */
+  readonly mainGain: number;
+  readonly effects: readonly Effect[];
+  readonly recommendation: Pick<Recommendation, 'strategy' | 'arm' | 'reason'>;
+  readonly expectation: Expectation;
+  /** What the strategy of the configuration adds to an update, and what an update takes without it. */
+  readonly configured: { readonly strategy: string; readonly adds: number; readonly update: number };
+}
+
+/** Columns of `effectRows`. */
+export const EFFECT_COLUMNS = ['comparison', 'gain', 'relative', '95 % interval', 'p (Holm)', ''];
+
+/** The effects, a row each. */
+export function effectRows({ effects }: ProbeResult): string[][] {
+  const number = effectFormat(effects);
+  return effects.map((effect) => [
+    comparison(effect),
+    number(effect.mean),
+    `${signed(100 * effect.share, 1)} %`,
+    `${number(effect.low)} to ${number(effect.high)}`,
+    formatP(effect.p),
+    isVisible(effect) ? (effect.mean > 0 ? 'helps' : 'hurts') : isCertain(effect) ? 'too small to matter' : '',
+  ]);
+}
+
+/** What the table is to be read with, in sentences. */
+export function effectNotes({ plan, mainGain, effects }: ProbeResult): string[] {
+  const number = effectFormat(effects);
+  const smallest = number(smallestVisible(effects, plan.seeds.length)).replace('+', '');
+  const notes = [
+    'relative: to the largest change over a branch. Intervals are for each gain alone, p for all together.',
+    `The main task alone gained ${number(mainGain)} over a branch; differences below about ${smallest} could not have been seen.`,
+  ];
+  if (plan.length >= SHORT) return notes;
+  const short = `${plan.length} ${plan.length === 1 ? 'update' : 'updates'}`;
+  return [...notes, `Branches of ${short} say little about a whole training: a larger --budget makes them longer.`];
+}
+
+/** Updates of a branch below which the reader is warned. */
+const SHORT = 4;
+
+/** The recommended strategy as a configuration has it. */
+export function recommendedStrategy({ recommendation }: ProbeResult): string {
+  const keys = Object.entries(recommendation.strategy).map(([key, value]) => `${key}: ${value}`);
+  return `strategy: {${keys.join(', ')}}`;
+}
+
+/** What the recommendation is expected to save or cost, in sentences. */
+export function expectationNotes({ recommendation, expectation, configured }: ProbeResult): string[] {
+  const { strategy, arm } = recommendation;
+  const lines = [`expected time: ${timeText(expectation.updates, arm, expectation.against)}.`];
+  if (strategy.name === 'influence') lines.push('influence takes time of its own for measuring: docs/strategies.md.');
+  const { strategy: name, adds, update } = configured;
+  if (name !== strategy.name && adds > 0.01 * update) {
+    lines.push(
+      `The configured strategy ${name} adds ${milliseconds(adds)} to every update of ${milliseconds(update)}.`,
+    );
+  }
+  return lines;
+}
+
+/** The matrix of transfer; `name` is that of the configuration. */
+export function probeFigure({ plan, effects }: ProbeResult, name: string, id: string): Figure {
+  const main = plan.tasks[plan.main];
+  return transferFigure(
+    effects.map((effect) => ({ ...effect, visible: isVisible(effect) })),
+    {
+      id,
+      title: `What siblings do to ${main} (${name})`,
+      caption: `Gain in the validation performance of ${main} over branches of ${plan.length} updates, ${plan.seeds.length} seeds, ${plan.checkpoints} checkpoint(s).`,
+    },
+    effectFormat(effects),
+  );
+}
+
+/** With a sign, and as many digits as the intervals justify. */
+function effectFormat(effects: readonly Effect[]): (value: number) => string {
+  const halves = effects.map(({ low, high }) => (high - low) / 2).filter((half) => half > 0);
+  const typical = halves.toSorted((a, b) => a - b)[halves.length >> 1] ?? 1;
+  const digits = Math.min(8, Math.max(0, 1 - Math.floor(Math.log10(typical))));
+  return (value) => signed(value, digits);
+}
+
+function comparison({ kind, task }: Effect): string {
+  if (kind === 'uniform') return 'all tasks alike, against main alone';
+  return kind === 'added' ? `half ${task}, against main alone` : `all tasks, against all but ${task}`;
+}
+
+/** The other arm's improvement may be anything; the recommended one's is positive where a ratio is given. */
+function timeText(updates: Interval | undefined, arm: string, against: string): string {
+  if (updates === undefined) return 'the branches are too short to tell what it saves or costs';
+  const { mean: factor, low, high } = updates;
+  if (factor <= 0) return `the main task improves with "${arm}" and gets no better with "${against}"`;
+  if (Math.abs(factor - 1) < 0.01 && low > 0.9 && high < 1.1) return `"${arm}" needs as many updates as "${against}"`;
+  const change = factor < 1 ? `saves ${percent(1 - factor)}` : `costs ${percent(factor - 1)}`;
+  const sure = high < 1 || low > 1 ? change : `${change}, which may be chance`;
+  return `for the same improvement "${arm}" needs ${fixed(factor, 2)} times the updates of "${against}" (${fixed(Math.max(0, low), 2)} to ${fixed(high, 2)}): ${sure}`;
+}
+
+function percent(share: number): string {
+  return `${Number((100 * share).toPrecision(2))} %`;
+}
+
+function milliseconds(seconds: number): string {
+  return `${Number((1000 * seconds).toPrecision(2))} ms`;
+}
