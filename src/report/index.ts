@@ -46,9 +46,9 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
   const reader = new SeriesReader();
   const baselines = options.baselines ?? ['fixed', 'best-fixed', 'mtl'];
   const views = results.map((data) => viewOf(data, reader, baselines));
-  const sections = schedulingSection(sets, reader);
-  sections.push(...views.flatMap((view, i) => [resultsSection(view), trainingSection({ ...view, data: sets[i] })]));
-  sections.push(...policySections(views), ...otherDataSection(others), ...probed.probes.map(probeSection));
+  const sections = views.flatMap((view, i) => [resultsSection(view), trainingSection({ ...view, data: sets[i] })]);
+  sections.push(...schedulingSection(sets, reader), ...policySections(views), ...otherDataSection(others));
+  sections.push(...probed.probes.map(probeSection));
   if (sets.length > 0) sections.push(methodsSection(sets, found.sweeps));
   // Last: only now is known what could not be read.
   sections.push(runsSection(sets, found, [...found.problems, ...reader.problems, ...probed.problems]));

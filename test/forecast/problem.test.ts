@@ -149,7 +149,7 @@ describe('what the scheduler sees', () => {
       { name: 'sample', width: 30 },
       { name: 'loss', width: 1, costly: true },
       { name: 'forecasts', width: 3, costly: true },
-      { name: 'labels', width: 3 },
+      { name: 'labels', width: 3, outcome: true },
     ]);
     const batch = problem.nextBatch();
     const all = await featuresOf(problem, batch, ['sample', 'loss', 'forecasts', 'labels']);

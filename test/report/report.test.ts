@@ -122,7 +122,8 @@ describe('a report on forecasts and translations', () => {
       ...['csi300-rank-ic-task-2', 'csi300-cumulative-return-task-2', 'csi300-quintile-returns-task-2'],
       ...['csi300-task-distribution', 'csi300-learning-curves-1', 'csi300-learning-curves-2'],
       ...['multi30k-bleu-latency', 'multi30k-task-distribution'],
-      ...['multi30k-learning-curves-1', 'multi30k-learning-curves-3', 'multi30k-policies-latency'],
+      ...['multi30k-learning-curves-1', 'multi30k-learning-curves-3'],
+      ...['scheduling-csi300-task-1-forest', 'scheduling-csi300-task-2-forest', 'multi30k-policies-latency'],
     ]);
     for (const name of names)
       for (const end of ['csv', 'svg', 'png']) expect(files.figures).toContain(`figures/${name}.${end}`);
@@ -145,7 +146,7 @@ describe('a report on forecasts and translations', () => {
     for (const a of document.querySelectorAll('.files a')) {
       expect(existsSync(join(files.folder, a.getAttribute('href')!))).toBe(true);
     }
-    expect(document.querySelectorAll('.picture > svg').length).toBe(14);
+    expect(document.querySelectorAll('.picture > svg').length).toBe(16);
   });
 
   it('escapes what it is called', () => {

@@ -88,7 +88,7 @@ describe('the section on scheduling', () => {
     for (const [i, value] of [3, -0.1, -0.149683, -0.050317, 0.05229].entries())
       expect(influence[i]).toBeCloseTo(value, 5);
     const markdown = read(folder, 'report/report.md');
-    expect(markdown.indexOf('## Scheduling')).toBeLessThan(markdown.indexOf('## Results'));
+    expect(markdown.indexOf('## Scheduling')).toBeGreaterThan(markdown.indexOf('## Results'));
     expect(markdown).toContain('corrected for 6 comparisons');
   });
 
