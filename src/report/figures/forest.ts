@@ -21,7 +21,7 @@ export function forestFigure(
   axis: string,
 ): Figure {
   const { color } = seriesStyle(1);
-  const marginLeft = Math.ceil(Math.max(...arms.map(({ label }) => textWidth(label, 12))) + 16);
+  const marginLeft = Math.ceil(Math.max(...arms.map(({ label }) => textWidth(label, 12))) + 28);
   const ends = arms.flatMap(({ difference, low, high }) => [difference, low, high]).filter(Number.isFinite);
   const plot: Plot.PlotOptions = {
     marginLeft,
