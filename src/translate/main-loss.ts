@@ -52,12 +52,7 @@ export class MainLosses {
   }
 
   /** Takes in what an update has shown: `sums` are the losses of the sentences of each part on the tasks they had. */
-  remember(
-    batch: TranslationBatch,
-    { tasks, weights }: Assignment,
-    main: number,
-    sums: readonly Float32Array[],
-  ): void {
+  remember(batch: TranslationBatch, { tasks, weights }: Assignment, main: number, sums: readonly Float32Array[]): void {
     if (this.source !== 'cached') {
       if (this.latest?.batch === batch) for (const loss of this.latest.losses) this.count(loss);
       return;

@@ -53,7 +53,11 @@ describeWithMpi('mpirun -n N tcts train', () => {
     ['a GRU', FORECAST, 2],
     ['a Transformer', TRANSLATION, 3],
     // Of 16 sentences for each process or more, which divide the estimated losses among them, too.
-    ['a Transformer with larger batches', TRANSLATION.replace('{tokens: 200, accumulate: 2}', '{tokens: 800}\n  mainLoss: estimated'), 2],
+    [
+      'a Transformer with larger batches',
+      TRANSLATION.replace('{tokens: 200, accumulate: 2}', '{tokens: 800}\n  mainLoss: estimated'),
+      2,
+    ],
   ])('trains %s to the bits of N workers', { timeout: 120_000 }, async (_, config, processes) => {
     const folder = folderWith(config);
     const set = ['--set', `workers=${processes}`, '--set', 'name=workers', '--quiet', '--json'];

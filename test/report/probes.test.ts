@@ -47,7 +47,9 @@ test('a report shows the matrix of transfer, its figure and the recommendation o
   const page = readFileSync(files.markdown, 'utf8');
   expect(page).toContain('1 finished run, and 1 probe');
   expect(page).toContain('Probe: small.yaml (small-probe)');
-  expect(page).toContain('The sibling day-2 helps, but the sibling day-3 hurts. Recommended: strategy: {name: influence}');
+  expect(page).toContain(
+    'The sibling day-2 helps, but the sibling day-3 hurts. Recommended: strategy: {name: influence}',
+  );
   expect(page).toContain('needs 0.80 times the updates of "main" (0.70 to 0.90): saves 20 %');
   const table = readFileSync(join(files.folder, 'tables/small-probe-transfer-table.md'), 'utf8').split('\n');
   expect(table).toContain('| half day-2, against main alone | +0.120 | +24.0 % | +0.080 to +0.160 | 0.004 | helps |');

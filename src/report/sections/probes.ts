@@ -1,5 +1,12 @@
 import { type Section, slug, text } from '../document.js';
-import { EFFECT_COLUMNS, effectNotes, effectRows, expectationNotes, probeFigure, recommendedStrategy } from '../probe.js';
+import {
+  EFFECT_COLUMNS,
+  effectNotes,
+  effectRows,
+  expectationNotes,
+  probeFigure,
+  recommendedStrategy,
+} from '../probe.js';
 import type { ReportedProbe } from '../probes.js';
 import { textColumn } from '../table.js';
 
