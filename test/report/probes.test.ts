@@ -5,7 +5,10 @@ import { writeReport } from '../../src/report/index.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { makeForecastRun } from './run-folders.js';
 
-/** `probe.json` as `tcts probe` writes it: of two siblings one helps, the other hurts. */
+/**
+ * `probe.json` as `tcts probe` writes it: of two siblings one helps, the other hurts. Half an interval is 0.04, of which
+ * two digits are shown: gains have three behind the point.
+ */
 const PROBE = {
   format: 'tcts probe 1',
   version: '0.1.0',
@@ -49,8 +52,8 @@ test('a report shows the matrix of transfer, its figure and the recommendation o
   );
   expect(page).toContain('needs 0.80 times the updates of "main" (0.70 to 0.90): saves 20 %');
   const table = readFileSync(join(files.folder, 'tables/small-probe-transfer-table.md'), 'utf8').split('\n');
-  expect(table).toContain('| half day-2, against main alone | +0.12 | +24.0 % | +0.08 to +0.16 | 0.004 | helps |');
-  expect(table).toContain('| half day-3, against main alone | −0.20 | −40.0 % | −0.24 to −0.16 | 0.003 | hurts |');
+  expect(table).toContain('| half day-2, against main alone | +0.120 | +24.0 % | +0.080 to +0.160 | 0.004 | helps |');
+  expect(table).toContain('| half day-3, against main alone | −0.200 | −40.0 % | −0.240 to −0.160 | 0.003 | hurts |');
   expect(files.figures).toContain('figures/small-probe-transfer.svg');
   const svg = readFileSync(join(files.folder, 'figures/small-probe-transfer.svg'), 'utf8');
   expect(svg).toContain('What siblings do to day-1 (small.yaml)');
