@@ -5,8 +5,7 @@
 // With qlib's folder: reading CSI300 into a panel. With a trained run as well: the forecast of a day. Always: boosted trees
 // on 440,000 rows × 300 made features.
 import { readFileSync } from 'node:fs';
-import { openForecaster, readPanel, samplesBetween } from '../dist/forecast/index.js';
-import { tableOfColumns, trainTrees } from '../dist/forecast/trees/index.js';
+import { openForecaster, readPanel, samplesBetween, tableOfColumns, trainTrees } from '../dist/forecast/index.js';
 import { Random } from '../dist/random.js';
 
 const [folder, run] = process.argv.slice(2);

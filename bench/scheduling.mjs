@@ -61,6 +61,7 @@ const PROBLEMS = {
     problem: { kind: 'contextual' },
     training: { episodes: 20, steps: 10 },
   }),
+  'market-stale': () => known('market-stale', {}),
   'series-noisy': (data) => series(data, 'ETT-small/ETTh2.csv'),
   'stocks-stale': (data) => stocks(data),
   'translation-scrambled': (data) => translation(data, 'multi30k-10k'),
@@ -144,7 +145,7 @@ async function agreement(problem, strategy, course, { episodes, steps }) {
     const batch = await problem.nextBatch();
     const [right, policy] = [
       problem.oracle(batch),
-      await strategy.policy(batch, { ...course.status(episodes * steps), update: episodes * steps }),
+      await strategy.probabilities(batch, { ...course.status(episodes * steps), update: episodes * steps }),
     ];
     for (let i = 0; i < problem.sizeOf(batch); i++) {
       const row = right.subarray(i * K, (i + 1) * K);
@@ -227,8 +228,10 @@ function table(file) {
       const right = values.every((line) => line.right !== '')
         ? mean(values.map((line) => Number(line.right))).toFixed(2)
         : '';
-      const share = Number.isNaN(gain) || arm === better ? '' : `${Math.round((-100 * difference) / gain)} %`;
-      const against = arm === better ? '' : `${signed(difference)} ± ${half.toFixed(4)}`;
+      const percent = Math.round((-100 * difference) / gain);
+      const share = Number.isNaN(gain) || arm === better ? '' : `${percent < 0 ? '−' : ''}${Math.abs(percent)} %`;
+      const interval = Number.isNaN(half) ? '' : ` ± ${half.toFixed(4)}`;
+      const against = arm === better ? '' : `${signed(difference)}${interval}`;
       const ratio = (mean(values.map(({ seconds }) => seconds)) / cost).toFixed(2);
       console.log(
         `| ${arm} | ${n} | ${best.toFixed(4)} | ${loss.toFixed(4)} | ${against} | ${p === undefined ? '' : p.toFixed(3)} | ${share} | ${right} | ${ratio} |`,

@@ -37,14 +37,14 @@ server.stderr.setEncoding('utf8').on('data', (text) => (said += text));
 try {
   const url = await address();
   const { runs } = await (await fetch(`${url}/api/translation`)).json();
-  const { examples } = runs.find(({ id }) => id === basename(resolve(run)));
+  const examples = runs.find(({ id }) => id === basename(resolve(run))).examples.map(({ source }) => source);
   await play(url, examples, 1, () => false); // opens the model
   const waits = { word: [], end: [] };
   const [until, busy] = [performance.now() + 1000 * seconds, cpuSeconds()];
   const all = Array.from({ length: streams }, async (_, i) => {
     await sleep(1000 * Math.random());
     const rotated = examples.map((_, e) => examples[(e + i) % examples.length]);
-    return play(url, rotated, 1000, () => performance.now() < until, waits);
+    return play(url, rotated, 1000, () => performance.now() < until, waits, `127.0.0.${1 + (i % 200)}`);
   });
   await Promise.all(all);
   const spent = cpuSeconds() - busy;
@@ -57,8 +57,10 @@ try {
 }
 
 /** Plays sentences one after the other, a word every `pause` milliseconds, once, and on while `goOn`. */
-async function play(url, sentences, pause, goOn, waits = { word: [], end: [] }) {
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/live`);
+async function play(url, sentences, pause, goOn, waits = { word: [], end: [] }, from = undefined) {
+  // Loopback has many addresses: each stream is a client with limits of its own.
+  const live = `${url.replace('http', 'ws').replace('localhost', '127.0.0.1')}/live`;
+  const socket = new WebSocket(live, { localAddress: from });
   await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
   const send = (message) => socket.send(JSON.stringify({ lane: 'a', ...message }));
   let pending; // the moment of the last word, until something is written

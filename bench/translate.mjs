@@ -15,11 +15,10 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { IncrementalModel } from '../dist/translate/decode/incremental-model.js';
-import { StepModel } from '../dist/translate/decode/step-model.js';
+import { createStepModel } from '../dist/translate/decode/steps.js';
 import { TokenStream } from '../dist/translate/decode/stream.js';
 import { waitK } from '../dist/translate/index.js';
-import { bpeSegmenter, segmentLine } from '../dist/translate/text/bpe.js';
-import { parseBpeCodes } from '../dist/translate/text/bpe-codes.js';
+import { bpeSegmenter, parseBpeCodes, segmentLine } from '../dist/translate/text/bpe.js';
 import { randomModel, randomSentences } from './ours/translation.mjs';
 
 const { values } = parseArgs({ options: { multi30k: { type: 'string' } } });
@@ -29,7 +28,7 @@ if (values.multi30k !== undefined) preparing(values.multi30k);
 /** The 6+6-layer `small` model of the paper, vocabulary 10,000, wait-3, one thread: a token read, a token written. */
 async function streaming() {
   const { model, arena } = randomModel({ preset: 'small' }, 10_000);
-  const steps = await StepModel.create(model, arena, { beam: 1 });
+  const steps = await createStepModel(model, arena, { beam: 1 });
   const incremental = new IncrementalModel(steps);
   const times = [];
   for (const source of randomSentences(20, 20, 4, 10_000)) {

@@ -1,7 +1,7 @@
 /**
  * A problem of one's own: how much warmer will it be in six hours? That horizon is the main task, shorter and longer
  * ones are its siblings, and a GRU that reads the last day of a weather station has an output for each of them.
- * docs/your-own-problem.md walks through this file; weather-run.ts trains it.
+ * docs/your-own-problem.md walks through this file; `tcts train examples/weather.yaml` trains it.
  */
 import { Random, type RandomState } from 'tcts';
 import { mean } from 'tcts/metrics';
@@ -9,12 +9,28 @@ import { gru, linear } from 'tcts/nn';
 import { Gradients, Inference, Training } from 'tcts/optim';
 import * as schedule from 'tcts/schedule';
 import { f32, mul, type Parameters, square, sub, sum, type Tensor } from 'tcts/tensor';
-import { HOUR, type Samples, samplesAt, type Weather, WINDOW } from './weather-data.js';
+import { HOUR, readWeather, type Samples, samplesAt, type Weather, WINDOW } from './weather-data.js';
 
 /** The horizons; a task each. */
 export const HOURS = [1, 3, 6, 12, 24];
 const K = HOURS.length;
 const MAIN = HOURS.indexOf(6);
+
+const { z } = schedule;
+
+/** The keys of `problem` in a configuration. */
+const schema = z.strictObject({
+  kind: z.literal('weather').describe('How much warmer will it be in six hours?'),
+  data: z.string().min(1).describe('weather.csv of the long-horizon benchmarks.'),
+  batch: z.int().min(1).default(128).describe('B: windows of an update.'),
+  learningRate: z.number().positive().default(1e-3).describe('Of Adam.'),
+});
+
+/** What the command line needs to know: the keys, and how to make the problem. */
+export default schedule.problemKind({
+  schema,
+  create: (config, { random }) => weatherProblem(readWeather(config.data, HOURS), random, config),
+});
 
 /** The forecasts of all tasks; x is [T, B, D]. */
 function forecast(p: Parameters, { x }: { x: Tensor }) {
@@ -27,7 +43,11 @@ function weightedLoss(p: Parameters, { x, labels, weights }: Record<'x' | 'label
   return { loss: sum(mul(weights, square(sub(forecast(p, { x }).forecast, labels)))) };
 }
 
-export async function weatherProblem(data: Weather, random: Random): Promise<schedule.Problem<Samples>> {
+export async function weatherProblem(
+  data: Weather,
+  random: Random,
+  { batch: size = 128, learningRate = 1e-3 } = {},
+): Promise<schedule.Problem<Samples>> {
   const { splits, scales } = data;
   const D = data.rows[0].length;
   const x = f32(WINDOW, 'B', D);
@@ -48,7 +68,7 @@ export async function weatherProblem(data: Weather, random: Random): Promise<sch
     weights: { data: weights, shape: [size, K] },
   });
   const update = async (batch: Samples, weights: Float32Array) =>
-    (await training.step(feeds(batch, weights), 1e-3)).loss;
+    (await training.step(feeds(batch, weights), learningRate)).loss;
   const forecasts = async (batch: Samples) => (await inference.run({ x: batch.x })).forecast.data as Float32Array;
   const mainLosses = async (batch: Samples) => {
     const [y, labels] = [await forecasts(batch), batch.labels.data];
@@ -70,7 +90,7 @@ export async function weatherProblem(data: Weather, random: Random): Promise<sch
       { name: 'forecasts', width: K, costly: true },
     ],
     nextBatch() {
-      const ends = Int32Array.from({ length: 128 }, () => splits.train[sampling.int(splits.train.length)]);
+      const ends = Int32Array.from({ length: size }, () => splits.train[sampling.int(splits.train.length)]);
       return samplesAt(data, ends);
     },
     sizeOf: ({ size }) => size,

@@ -1,10 +1,10 @@
 import type { Translation } from './api.js';
-import { figure } from './figure.js';
+import { figure } from './charts.js';
+import { Marked, takenBack } from './differences.js';
+import { Explain, TERMS } from './explain.js';
 import { html } from './html.js';
-import type { LaneState } from './lane-state.js';
 import { choiceFor, type Knob, kindOf, type PolicyChoice, policyKinds, startOf } from './policies.js';
-import { Staircase } from './staircase.js';
-import { Timeline } from './timeline.js';
+import type { LiveEvent } from './sessions.js';
 
 /** What a lane translates with. */
 export interface LaneSetting {
@@ -19,15 +19,20 @@ export interface LaneProps {
   readonly setting: LaneSetting;
   readonly state: LaneState;
   readonly translation: Translation;
+  /** What a person made of the sentence, if that is known. */
+  readonly reference: string | undefined;
   /** While a sentence is under way, the policy can change and the model cannot. */
   readonly busy: boolean;
   readonly onChange: (setting: LaneSetting) => void;
   readonly onRemove?: () => void;
 }
 
-export function Lane({ setting, state, translation, busy, onChange, onRemove }: LaneProps) {
+export function Lane({ setting, state, translation, reference, busy, onChange, onRemove }: LaneProps) {
   const last = state.events.at(-1);
   const title = `Setting ${setting.name.toUpperCase()}`;
+  const target = knownLanguage(runOf(translation, setting.run)?.target);
+  const isCompared = state.phase === 'done' && reference !== undefined;
+  const back = state.before === undefined ? '' : takenBack(state.before, state.text);
   return html`
     <section class="card lane" aria-label=${title}>
       <div class="lane-head">
@@ -35,18 +40,36 @@ export function Lane({ setting, state, translation, busy, onChange, onRemove }: 
         ${onRemove && html`<button type="button" class="quiet" onClick=${onRemove}>Remove</button>`}
       </div>
       <${Settings} ...${{ setting, translation, busy, onChange }} />
-      <p class="output" aria-live="polite" lang=${runOf(translation, setting.run)?.target}>
-        ${state.text === '' ? html`<span class="hint">${HINTS[state.phase]}</span>` : state.text}
-      </p>
+      <div class=${reference === undefined ? 'result' : 'result two'}>
+        <div>
+          <h3>Translation</h3>
+          <p class="output" aria-live="polite" lang=${target}>
+            ${
+              state.text === ''
+                ? html`<span class="hint">${state.before === undefined ? HINTS[state.phase] : 'Reading again …'}</span>`
+                : html`<${Marked} text=${state.text} other=${isCompared ? reference : undefined} />`
+            }
+          </p>
+          ${back !== '' && html`<p class="taken-back">taken back: <del>${back}</del></p>`}
+        </div>
+        ${
+          reference !== undefined &&
+          html`<div>
+            <h3>Reference</h3>
+            <p class="reference" lang=${target}>
+              <${Marked} text=${reference} other=${isCompared ? state.text : undefined} />
+            </p>
+          </div>`
+        }
+      </div>
       ${state.message && html`<p class=${state.phase === 'failed' ? 'message failed' : 'message'} role="status">${state.message}</p>`}
-      <${Timeline} events=${state.events} />
       <div class="measures">
         <${Staircase} events=${state.events} />
         <dl>
-          <div><dt>read</dt><dd>${last?.read ?? 0}</dd></div>
+          <div><dt>tokens read</dt><dd>${last?.read ?? 0}</dd></div>
           <div><dt>written</dt><dd>${last?.written ?? 0}</dd></div>
-          <div title="Average lagging: tokens behind an ideal translator"><dt>AL</dt><dd>${figure(last?.AL)}</dd></div>
-          <div title="Average proportion of the source that was read"><dt>AP</dt><dd>${figure(last?.AP)}</dd></div>
+          <div><dt>AL <${Explain} what="AL" text=${TERMS.AL} /></dt><dd>${figure(last?.AL)}</dd></div>
+          <div><dt>AP <${Explain} what="AP" text=${TERMS.AP} /></dt><dd>${figure(last?.AP)}</dd></div>
         </dl>
       </div>
     </section>
@@ -61,11 +84,16 @@ const HINTS: Readonly<Record<LaneState['phase'], string>> = {
   failed: '',
 };
 
+/** The language for a reader's voice; those of the toy pair are none. */
+function knownLanguage(language: string | undefined): string | undefined {
+  return language !== undefined && /^[a-z]{2}(?:-|$)/i.test(language) ? language : undefined;
+}
+
 function runOf({ runs }: Translation, id: string) {
   return runs.find((run) => run.id === id);
 }
 
-function Settings({ setting, translation, busy, onChange }: Omit<LaneProps, 'state' | 'onRemove'>) {
+function Settings({ setting, translation, busy, onChange }: Omit<LaneProps, 'state' | 'reference' | 'onRemove'>) {
   const { policy } = setting;
   const offered = runOf(translation, setting.run)?.policies ?? [];
   const setRun = (id: string) => {
@@ -96,12 +124,17 @@ function Settings({ setting, translation, busy, onChange }: Omit<LaneProps, 'sta
           </select>
         </label>`
       }
-      <label>
-        Policy
-        <select value=${policy.kind} onChange=${(event: Event) => set({ policy: startOf(choose(event)) })}>
-          ${policyKinds.filter(({ name }) => offered.includes(name)).map(({ name, title }) => html`<option value=${name}>${title}</option>`)}
-        </select>
-      </label>
+      <div class="explained">
+        <label>
+          Policy
+          <select value=${policy.kind} onChange=${(event: Event) => set({ policy: startOf(choose(event)) })}>
+            ${policyKinds
+              .filter(({ name }) => offered.includes(name))
+              .map(({ name, title, help }) => html`<option value=${name} title=${help}>${title}</option>`)}
+          </select>
+        </label>
+        <${Explain} what=${kindOf(policy.kind).title} text=${`${kindOf(policy.kind).title}: ${kindOf(policy.kind).help}.`} />
+      </div>
       ${kindOf(policy.kind).knobs.map(
         (knob) => html`<${KnobInput}
           knob=${knob}
@@ -126,3 +159,84 @@ function KnobInput({ knob, value, onChange }: { knob: Knob; value: number; onCha
     </label>
   `;
 }
+
+/** An event, and when it happened: milliseconds after the first word. */
+export interface TimedEvent extends LiveEvent {
+  readonly at: number;
+}
+
+/** What a lane shows of its sentence. */
+export interface LaneState {
+  readonly phase: 'idle' | 'opening' | 'running' | 'done' | 'failed';
+  readonly events: readonly TimedEvent[];
+  readonly text: string;
+  /** What was written before a word of the source was changed. */
+  readonly before?: string;
+  /** What went wrong, or what has to be known about the result. */
+  readonly message?: string;
+}
+
+export type LaneChange =
+  | { readonly type: 'clear' }
+  /** `again`: words that were read have changed, and what was written is taken back as far as it changes. */
+  | { readonly type: 'begin'; readonly again: boolean }
+  | { readonly type: 'ready' }
+  | { readonly type: 'event'; readonly event: TimedEvent }
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'done'; readonly endedEarly: boolean }
+  | { readonly type: 'fail'; readonly message: string };
+
+export const emptyLane: LaneState = { phase: 'idle', events: [], text: '' };
+
+export function changeLane(state: LaneState, change: LaneChange): LaneState {
+  switch (change.type) {
+    case 'clear':
+      return emptyLane;
+    case 'begin':
+      return { phase: 'opening', events: [], text: '', ...(change.again && { before: longer(state) }) };
+    case 'ready':
+      return state.phase === 'opening' ? { ...state, phase: 'running' } : state;
+    case 'event':
+      return { ...state, events: [...state.events, change.event] };
+    case 'text':
+      return { ...state, text: state.text + change.text };
+    case 'done':
+      return { ...state, phase: 'done', message: change.endedEarly ? ENDED_EARLY : undefined };
+    case 'fail':
+      return { ...state, phase: 'failed', message: change.message };
+  }
+}
+
+/** While one goes on typing, what was taken back last stays in view. */
+function longer({ text, before = '' }: LaneState): string {
+  return text.length >= before.length ? text : before;
+}
+
+const ENDED_EARLY = 'The model ended the sentence before all of it had been read.';
+
+/** How far writing is behind reading: a step to the right for each READ, one up for each WRITE. */
+function Staircase({ events }: { events: readonly LiveEvent[] }) {
+  const last = events.at(-1);
+  const size = Math.max(8, last?.read ?? 0, last?.written ?? 0);
+  const unit = SIDE / size;
+  const points = [
+    '0,0',
+    ...events.map(({ read, written }) => `${(read * unit).toFixed(1)},${(-written * unit).toFixed(1)}`),
+  ];
+  const behind = last === undefined ? 'nothing read yet' : `${last.read} tokens read, ${last.written} written`;
+  return html`
+    <div class="staircase">
+      <svg viewBox=${`-14 ${-SIDE - 4} ${SIDE + 18} ${SIDE + 18}`} role="img" aria-label=${behind}>
+        <line class="ideal" x1="0" y1="0" x2=${SIDE} y2=${-SIDE} />
+        <path class="axis" d=${`M0 ${-SIDE} V0 H${SIDE}`} />
+        <polyline points=${points.join(' ')} />
+        <text x=${SIDE} y="11" text-anchor="end">read</text>
+        <text x="-4" y=${-SIDE} text-anchor="end" transform=${`rotate(-90 -4 ${-SIDE})`}>written</text>
+        <text x="-2" y="11" text-anchor="middle">0</text>
+      </svg>
+      <${Explain} what="the staircase" text=${TERMS.staircase} />
+    </div>
+  `;
+}
+
+const SIDE = 100;

@@ -1,20 +1,21 @@
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { html } from './html.js';
-import { RunsTab } from './runs-tab.js';
-import { TranslateTab } from './translate-tab.js';
+import { readLink } from './link.js';
+import { RunsTab } from './runs.js';
+import { TranslateTab } from './translate.js';
 
 const TABS = { translate: 'Translate', runs: 'Runs' } as const;
 type Tab = keyof typeof TABS;
 
-function tabOf(hash: string): Tab {
-  return hash === '#runs' ? 'runs' : 'translate';
+function currentTab(): Tab {
+  return readLink().tab === 'runs' ? 'runs' : 'translate';
 }
 
 function App() {
-  const [tab, setTab] = useState<Tab>(tabOf(location.hash));
+  const [tab, setTab] = useState<Tab>(currentTab);
   useEffect(() => {
-    const follow = () => setTab(tabOf(location.hash));
+    const follow = () => setTab(currentTab());
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);
   }, []);
@@ -32,7 +33,7 @@ function App() {
       </nav>
     </header>
     <main>
-      <div hidden=${tab !== 'translate'}><${TranslateTab} /></div>
+      <div hidden=${tab !== 'translate'}><${TranslateTab} active=${tab === 'translate'} /></div>
       <div hidden=${tab !== 'runs'}><${RunsTab} active=${tab === 'runs'} /></div>
     </main>
   `;

@@ -1,14 +1,13 @@
-import { env, InferenceSession } from 'onnxruntime-web/wasm';
-import type { LiveModel } from 'tcts/serve/live-models.js';
+import { env, InferenceSession, Tensor } from 'onnxruntime-web/wasm';
+import type { LiveModel } from 'tcts/serve/live-model.js';
 import { IncrementalModel } from 'tcts/translate/decode/incremental-model.js';
+import { StepModel, type StepProgram, type StepShape } from 'tcts/translate/decode/step-model.js';
 import { type TextSide, TextStream } from 'tcts/translate/decode/text-stream.js';
-import { createPolicy, parsePolicies } from 'tcts/translate/policies/spec.js';
-import { parseBpeCodes } from 'tcts/translate/text/bpe-codes.js';
+import { createPolicy, parsePolicies } from 'tcts/translate/policies/index.js';
+import { parseBpeCodes } from 'tcts/translate/text/bpe.js';
 import { type PipelineConfig, textPipeline } from 'tcts/translate/text/pipeline.js';
-import { parseVocabulary } from 'tcts/translate/text/vocabulary.js';
-import { parseCounts } from 'tcts/translate/text/word-counts.js';
+import { parseCounts, parseVocabulary } from 'tcts/translate/text/vocabulary.js';
 import { fetchModelFile, fetchModelFiles } from './api.js';
-import { ExportedSteps, type ExportSettings } from './exported-steps.js';
 
 export { LiveSentence } from 'tcts/serve/live-sentence.js';
 
@@ -26,7 +25,7 @@ const models = new Map<string, Promise<LiveModel>>();
 
 // One thread: more would need SharedArrayBuffer, which only isolated pages have.
 env.wasm.numThreads = 1;
-env.wasm.wasmPaths = '/lib/';
+env.wasm.wasmPaths = { wasm: '/page/ort.wasm' };
 
 async function open(run: string): Promise<LiveModel> {
   const files = new Set(await fetchModelFiles(run));
@@ -45,11 +44,12 @@ async function open(run: string): Promise<LiveModel> {
         codes: await optional(`codes.${language}`, parseBpeCodes),
         units: await optional(`units.${language}`, parseCounts),
         tokenizerJson: await optional(`tokenizer.${language}.json`, (content) => content),
+        sentencePiece: files.has(`spm.${language}.model`) ? await bytes(`spm.${language}.model`) : undefined,
       }),
     };
   };
   const [source, target] = [await side(configs.source), await side(configs.target)];
-  const steps = new ExportedSteps(
+  const steps = exportedSteps(
     settings,
     await InferenceSession.create(await bytes(settings.encoderStep.file)),
     await InferenceSession.create(await bytes(settings.decoderStep.file)),
@@ -65,3 +65,50 @@ async function open(run: string): Promise<LiveModel> {
     close: () => steps.close(),
   };
 }
+
+/** What is used of the `settings.json` that `tcts export` writes. */
+interface ExportSettings {
+  readonly main: number;
+  readonly waits: number | 'full';
+  readonly model: Pick<StepShape, 'encoder' | 'width' | 'maxPositions' | 'decoderLayers' | 'heads'>;
+  readonly encoderStep: ExportedStep;
+  readonly decoderStep: ExportedStep;
+}
+
+interface ExportedStep {
+  readonly file: string;
+  readonly inputs: Readonly<Record<string, string>>;
+  readonly outputs: Readonly<Record<string, string>>;
+}
+
+/** The two exported models as one that reads and writes token by token (docs/translation.md, Export). */
+function exportedSteps(
+  { model, waits, encoderStep, decoderStep }: ExportSettings,
+  encoder: InferenceSession,
+  decoder: InferenceSession,
+): StepModel {
+  const shape = { ...model, beam: 1, redecodes: waits === 'full' };
+  return new StepModel(program(encoderStep, encoder), program(decoderStep, decoder), shape);
+}
+
+function program({ inputs, outputs: known }: ExportedStep, session: InferenceSession): StepProgram {
+  return {
+    inputs: Object.keys(inputs),
+    outputs: Object.keys(known),
+    run: async (feeds, names) => {
+      const given = Object.entries(feeds).map(([name, { data, shape }]) => [
+        name,
+        data instanceof BigInt64Array
+          ? new Tensor('int64', data, [...shape])
+          : new Tensor('float32', data as Float32Array, [...shape]),
+      ]);
+      const outputs = await session.run(Object.fromEntries(given), names);
+      return Object.fromEntries(
+        names.map((name) => [name, { data: outputs[name].data as Output, shape: outputs[name].dims }]),
+      );
+    },
+    close: () => session.release(),
+  };
+}
+
+type Output = Float32Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>;

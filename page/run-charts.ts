@@ -1,57 +1,103 @@
-import type { RunReport } from './api.js';
-import { FiguresTable, type FiguresTableProps } from './figures-table.js';
-import { HeatMap } from './heat-map.js';
+import type { RunReport, RunSummary } from './api.js';
+import { FiguresTable, type FiguresTableProps, HeatMap, LineChart, type Series } from './charts.js';
+import { Explain, TERMS } from './explain.js';
 import { html } from './html.js';
-import { LineChart, type Series } from './line-chart.js';
+import { Scheduler } from './scheduler.js';
 
 /** Everything that there is to see of some runs, side by side. */
-export function RunCharts({ runs }: { runs: readonly RunReport[] }) {
+export function RunCharts({ runs, colors }: { runs: readonly RunReport[]; colors: ReadonlyMap<string, number> }) {
+  const names = namesOf(runs);
+  const nameOf = ({ id }: RunReport) => names.get(id) ?? id;
+  const colorOf = ({ id }: RunReport) => colors.get(id) ?? 0;
   const problems = runs.flatMap(({ id, message, problems }) =>
     [...(message === undefined ? [] : [message]), ...problems].map((sentence) => `${id}: ${sentence}`),
   );
-  const series = (points: (run: RunReport) => readonly (readonly [number, number | null])[]): Series[] =>
-    runs.map((run, color) => ({ name: run.id, color: color % COLORS, points: points(run).filter(isDrawable) }));
+  const series = (
+    points: (run: RunReport) => readonly (readonly [number, number | null])[],
+    of: readonly RunReport[] = runs,
+  ): Series[] => of.map((run) => ({ name: nameOf(run), color: colorOf(run), points: points(run).filter(isDrawable) }));
   return html`
-    <div class="charts">
+    <section class="charts" aria-labelledby="charts">
+      <h2 id="charts" class="hidden">Charts of the chosen runs</h2>
       ${problems.map((sentence) => html`<p class="card wide message failed" role="status">${sentence}</p>`)}
-      ${runs.length > 1 && html`<${Legend} names=${runs.map(({ id }) => id)} />`}
+      ${runs.length > 1 && html`<${Legend} entries=${runs.map((run) => ({ name: nameOf(run), color: colorOf(run) }))} />`}
+      ${grouped(runs, ({ validation }) => validation?.name ?? '').map((own) => {
+        const { name, better } = measureOf(own[0]);
+        return html`<${LineChart}
+          title=${`${capital(name)} on the main task`} x="update" y=${`${name} (${better} is better)`}
+          series=${series((run) => run.episodes.map(({ step, performance }) => [step, shown(run, performance)]), own)}
+        />`;
+      })}
+      <${LineChart} title="Training loss" x="update" y="loss" series=${series((run) => lossPoints(run))} />
       <${LineChart}
-        title="Validation performance on the main task" x="update"
-        series=${series((run) => run.episodes.map(({ step, performance }) => [step, performance]))}
-      />
-      <${LineChart} title="Training loss" x="update" series=${series((run) => lossPoints(run))} />
-      <${LineChart}
-        title="Reward of the scheduler" x="episode"
+        title="Reward of the scheduler" x="episode" y="change of performance"
+        about=${html`<${Explain} what="the reward" text=${TERMS.reward} />`}
         series=${series((run) => run.episodes.map(({ episode, reward }) => [episode, reward]))}
       />
-      ${latencyCharts(runs).map(([title, series]) => html`<${LineChart} title=${title} x="AL" series=${series} />`)}
+      ${latencyCharts(runs, nameOf, colorOf).map(
+        ([title, series]) => html`<${LineChart} title=${title} x="AL (tokens)" y="BLEU" series=${series} />`,
+      )}
       ${runs.map(
-        ({ id, tasks, episodes }) => html`<${HeatMap}
-          title=${runs.length > 1 ? `Tasks that were chosen: ${id}` : 'Tasks that were chosen'}
-          rows=${tasks}
-          columns=${episodes.map(({ episode, distribution }) => ({ name: String(episode), shares: distribution }))}
+        (run) => html`<${HeatMap}
+          title=${runs.length > 1 ? `Tasks that were chosen: ${nameOf(run)}` : 'Tasks that were chosen'}
+          rows=${run.tasks}
+          columns=${run.episodes.map(({ episode, distribution }) => ({ name: String(episode), shares: distribution }))}
+          about=${html`<${Explain} what="the tasks" text=${TERMS.tasks} />`}
         />`,
       )}
-      ${forecastTables(runs).map(([title, rows]) => html`<${FiguresTable} title=${title} rows=${rows} />`)}
-      <${FiguresTable} title="Best model on test data" rows=${runs.flatMap(({ id, data, test }) =>
-        test === null || Object.keys(test).length === 0 ? [] : [{ name: `${id}: ${data}`, figures: test }],
+      ${runs
+        .filter(({ strategy, tasks }) => strategy === 'learned' && tasks.length > 1)
+        .map((run) => html`<${Scheduler} key=${run.id} run=${run.id} name=${nameOf(run)} />`)}
+      ${forecastTables(runs, nameOf).map(([title, rows]) => html`<${FiguresTable} title=${title} rows=${rows} />`)}
+      <${FiguresTable} title="Best model on test data" rows=${runs.flatMap((run) =>
+        run.test === null || Object.keys(run.test).length === 0
+          ? []
+          : [{ name: `${nameOf(run)}: ${run.data}`, figures: run.test }],
       )} />
-    </div>
+    </section>
   `;
 }
 
-/** Colours that the style has. */
-export const COLORS = 6;
+type Measured = Pick<RunSummary, 'validation'>;
 
-function Legend({ names }: { names: readonly string[] }) {
+export function measureOf({ validation }: Measured): NonNullable<RunSummary['validation']> {
+  return validation ?? { name: 'validation performance', better: 'higher' };
+}
+
+/** A performance as what was measured: a loss is minus the performance. */
+export function shown(run: Measured, performance: number | null): number | null {
+  return performance === null || measureOf(run).better === 'higher' ? performance : -performance;
+}
+
+function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
+/** Colours that the style has. */
+export const COLORS = 12;
+
+function Legend({ entries }: { entries: readonly { readonly name: string; readonly color: number }[] }) {
   return html`
     <p class="legend wide">
-      ${names.map(
-        (name, i) =>
-          html`<span><svg viewBox="0 0 12 8" aria-hidden="true"><rect class=${`series-${i % COLORS}`} width="12" height="8" rx="2" /></svg> ${name}</span>`,
+      ${entries.map(
+        ({ name, color }) =>
+          html`<span><svg viewBox="0 0 12 8" aria-hidden="true"><rect class=${`series-${color}`} width="12" height="8" rx="2" /></svg> ${name}</span>`,
       )}
     </p>
   `;
+}
+
+/** The last part of a run's name; what precedes it is its sweep. */
+export function shortName(id: string): string {
+  return id.slice(id.lastIndexOf('/') + 1);
+}
+
+/** Short names where they tell the runs apart, else the whole ones. */
+function namesOf(runs: readonly RunReport[]): ReadonlyMap<string, string> {
+  const short = runs.map(({ id }) => shortName(id));
+  return new Map(
+    runs.map(({ id }, i) => [id, short.indexOf(short[i]) === short.lastIndexOf(short[i]) ? short[i] : id]),
+  );
 }
 
 /** The loss of single updates; of whole episodes where those are all there is. */
@@ -62,14 +108,20 @@ function lossPoints({ losses, episodes }: RunReport): readonly (readonly [number
 type Evaluated = RunReport['translation'][number] | RunReport['forecast'][number];
 
 /** One chart for each split of each data: figures of different data are not drawn over each other. */
-function latencyCharts(runs: readonly RunReport[]): [title: string, series: Series[]][] {
-  const all = runs.flatMap((run, color) => run.translation.map((point) => ({ id: run.id, color, ...point })));
+function latencyCharts(
+  runs: readonly RunReport[],
+  nameOf: (run: RunReport) => string,
+  colorOf: (run: RunReport) => number,
+): [title: string, series: Series[]][] {
+  const all = runs.flatMap((run) =>
+    run.translation.map((point) => ({ id: run.id, run: nameOf(run), color: colorOf(run), ...point })),
+  );
   return byData(all, 'BLEU against average lagging').map(([title, points]) => {
     const series = grouped(points, ({ id }) => id).map((own) => {
       const sorted = own.sort((a, b) => a.AL - b.AL);
       return {
-        name: sorted[0].id,
-        color: sorted[0].color % COLORS,
+        name: sorted[0].run,
+        color: sorted[0].color,
         points: sorted.map(({ AL, bleu }) => [AL, bleu] as const),
         labels: sorted.map(({ name }) => name.replace('wait-k:', 'k = ')),
       };
@@ -78,8 +130,11 @@ function latencyCharts(runs: readonly RunReport[]): [title: string, series: Seri
   });
 }
 
-function forecastTables(runs: readonly RunReport[]): [title: string, rows: FiguresTableProps['rows']][] {
-  const all = runs.flatMap(({ id, forecast }) => forecast.map((one) => ({ name: id, ...one })));
+function forecastTables(
+  runs: readonly RunReport[],
+  nameOf: (run: RunReport) => string,
+): [title: string, rows: FiguresTableProps['rows']][] {
+  const all = runs.flatMap((run) => run.forecast.map((one) => ({ name: nameOf(run), ...one })));
   return byData(all, 'Forecast scores');
 }
 

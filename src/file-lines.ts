@@ -1,6 +1,5 @@
 import { closeSync, readSync } from 'node:fs';
-import { fileError } from './files.js';
-import { openRegular } from './regular-file.js';
+import { fileError, openRegular } from './files.js';
 
 /** A line of a file. */
 export interface FileLine {

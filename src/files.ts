@@ -1,6 +1,8 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash, randomBytes } from 'node:crypto';
 import {
   closeSync,
+  constants,
   existsSync,
   fstatSync,
   fsyncSync,
@@ -10,15 +12,18 @@ import {
   readFileSync,
   readlinkSync,
   readSync,
+  realpathSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   writeSync,
 } from 'node:fs';
 import { hostname } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { z } from 'zod';
 import { InputError } from './errors.js';
-import { isConfined, openRegular } from './regular-file.js';
 
 export type FileData = string | Uint8Array;
 
@@ -212,4 +217,87 @@ export function syncFolder(folder: string): void {
   } finally {
     closeSync(handle);
   }
+}
+
+/**
+ * Opens a regular file for reading. Anything else is an `InputError`: a pipe could keep its reader waiting for ever, a
+ * device could have no end. What was opened is what is looked at, so that nothing can be put in its place meanwhile.
+ */
+export function openRegular(path: string): number {
+  const folder = confinement.getStore();
+  const real = folder === undefined ? path : realPathWithin(folder, path);
+  // Without O_NONBLOCK, opening a pipe that nobody writes to does not return. Windows has neither flag.
+  const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+  const file = openSync(real, folder === undefined ? flags : flags | (constants.O_NOFOLLOW ?? 0));
+  try {
+    const stat = fstatSync(file);
+    if (!stat.isFile()) throw new InputError(`expected a regular file, found ${kindOf(stat)}`, { file: path });
+    // A folder on the way may have become a link since.
+    if (folder !== undefined && realPathWithin(folder, path) !== real) throw leadsOut(path);
+    return file;
+  } catch (error) {
+    closeSync(file);
+    throw error;
+  }
+}
+
+/**
+ * While the action is under way, what it reads through `files.ts` must be regular files inside the folder: links that
+ * lead out of it are refused. For folders that others can write to.
+ */
+export function readingWithin<T>(folder: string, action: () => T): T {
+  return confinement.run(folder, action);
+}
+
+/** Whether `readingWithin` is in force. */
+export function isConfined(): boolean {
+  return confinement.getStore() !== undefined;
+}
+
+const confinement = new AsyncLocalStorage<string>();
+
+function realPathWithin(folder: string, path: string): string {
+  const real = realpathSync(path);
+  if (real.startsWith(realpathSync(folder) + sep)) return real;
+  throw leadsOut(path);
+}
+
+function leadsOut(path: string): InputError {
+  return new InputError('it is a link that leads out of the run folder, which is not followed', { file: path });
+}
+
+function kindOf(stat: Stats): string {
+  if (stat.isDirectory()) return 'a folder';
+  if (stat.isFIFO()) return 'a pipe';
+  return stat.isSocket() ? 'a socket' : 'a device';
+}
+
+/** The content of a JSON file that must fit a schema; an error names the file and the key. */
+export function readJsonFile<S extends z.ZodType>(file: string, schema: S): z.output<S> {
+  let content: unknown;
+  try {
+    content = JSON.parse(readText(file));
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    throw new InputError(`not JSON: ${(error as Error).message}`, { file });
+  }
+  return fitting(content, schema, file);
+}
+
+/** What was read from a JSON file, if it fits a schema; an error names the file and the key. */
+export function fitting<S extends z.ZodType>(content: unknown, schema: S, file: string): z.output<S> {
+  const parsed = schema.safeParse(content);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new InputError(issue.message, { file, key: issue.path.join('.') });
+}
+
+/** Path of a file that the build makes, given relative to `dist/`: also when the sources run directly, as in tests. */
+export function builtFile(path: string): string {
+  const places = [`./${path}`, `../dist/${path}`].map((place) => fileURLToPath(new URL(place, import.meta.url)));
+  const found = places.find((place) => existsSync(place));
+  if (found === undefined) {
+    throw new InputError('a compiled part is missing; make it with "npm run build"', { file: places[0] });
+  }
+  return found;
 }

@@ -1,11 +1,19 @@
-/** The library. Each layer is also an entry of its own: `tcts/tensor`, `tcts/nn`, `tcts/optim`, `tcts/schedule`, … */
+/** The library. Each part is also an entry of its own: `tcts/tensor`, `tcts/schedule`, `tcts/translate`, … */
+export { type TrainConfig, trainConfigSchema } from './cli/problems.js';
+export { type TrainingRun, type TrainRunOptions, trainRun } from './cli/training-run.js';
 export { InputError, type Where } from './errors.js';
+export * as forecast from './forecast/index.js';
 export * as metrics from './metrics/index.js';
 export { type Launch, launch } from './mpi.js';
 export * as nn from './nn/index.js';
 export * as optim from './optim/index.js';
 export { Random, type RandomState } from './random.js';
 export { Ranks } from './ranks.js';
+export * as report from './report/index.js';
 export * as run from './run/index.js';
 export * as schedule from './schedule/index.js';
+export * as series from './series/index.js';
+export * as serve from './serve/index.js';
+export * as sweep from './sweep/index.js';
 export * as tensor from './tensor/index.js';
+export * as translate from './translate/index.js';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { builtFile } from './built-file.js';
 import { InputError } from './errors.js';
+import { builtFile } from './files.js';
 
 /** A `WebAssembly.Memory`, of which TypeScript knows only together with the whole DOM. */
 export interface WasmMemory {

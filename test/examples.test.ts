@@ -6,12 +6,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Random } from 'tcts';
 import { transientSession } from 'tcts/run';
-import { createStrategy, strategySchema, train, trainee } from 'tcts/schedule';
+import { createStrategy, strategies, strategySchema, train, trainee } from 'tcts/schedule';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HOURS, weatherProblem } from '../examples/weather.js';
 import { readWeather, samplesAt, type Weather } from '../examples/weather-data.js';
-import { unzipped } from './series/zip.js';
-import { describeWithShared, shared } from './shared.js';
+import { tcts } from './cli/train-process.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const execute = promisify(execFile);
@@ -20,7 +19,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const STATUS = { update: 3, updates: 12, performance: -1, meanPerformance: -1 };
 /** Those that need no known answer. */
-const STRATEGIES = strategySchema.options.map(({ shape }) => shape.name.value).filter((name) => name !== 'oracle');
+const STRATEGIES = strategies.map(({ name }) => name).filter((name) => name !== 'oracle');
 const HEADER = 'date,p (mbar),T (degC)';
 
 /** 50 days, the shortest file with all parts, of a temperature that goes up and down by 5 °C every 20 hours. */
@@ -35,7 +34,8 @@ function fileOf(name: string, lines: readonly string[]): string {
 }
 
 let data: Weather;
-beforeAll(() => {
+beforeAll(async () => {
+  await execute('npx', ['tsc', '-p', 'examples'], { cwd: root });
   data = readWeather(fileOf('cycle.csv', [HEADER, ...cycleLines]), HOURS);
 });
 
@@ -155,24 +155,89 @@ describe('the weather problem', () => {
   });
 });
 
-describeWithShared('the weather example on real data', () => {
-  it('prints a table, and the same one again from its run folders', async () => {
-    const csv = unzipped(shared('data/longterm_ts/weather.zip'), 'weather/weather.csv').toString('latin1');
-    const file = fileOf('weather.csv', csv.split('\n').slice(0, cycleLines.length + 1));
-    await execute('npx', ['tsc', '-p', 'examples'], { cwd: root });
-    const script = join(root, 'examples/dist/weather-run.js');
-    const small = ['--seeds', '1,2', '--episodes', '2', '--steps', '5', '--out', join(folder, 'runs')];
-    const { stdout } = await execute('node', [script, file, ...small]);
-    const figure = String.raw`\s+-?\d+\.\d{4} ± \d+\.\d{4}`;
-    const lines = stdout.trimEnd().split('\n');
-    expect(lines[0]).toMatch(/^strategy\s+validation\s+mse\s+skill$/);
-    expect(lines.slice(1)).toEqual(
-      ['fixed', 'mtl', 'learned'].map((name) => expect.stringMatching(new RegExp(`^${name}(${figure}){3}$`))),
+describe('the examples', () => {
+  const run = async (name: string, ...args: string[]) => {
+    const { stdout } = await execute('node', [join(root, `examples/dist/${name}.js`), ...args], { cwd: folder });
+    return stdout;
+  };
+  const column = (text: string, row: RegExp, at: number) =>
+    text.split('\n').flatMap((line) => (row.test(line) ? [Number(line.trim().split(/\s+/)[at])] : []));
+
+  it.each(['translator', 'forecaster', 'own-policy', 'own-strategy'])('%s has at most 80 lines', (name) => {
+    expect(
+      readFileSync(join(root, `examples/${name}.ts`), 'utf8')
+        .trimEnd()
+        .split('\n').length,
+    ).toBeLessThanOrEqual(80);
+  });
+
+  it('a translator, and a policy of its own', { timeout: 120_000 }, async () => {
+    const text = await run('translator', 'runs/translator');
+    // Under wait-1 each word is answered at once, under wait-5 the first four are not.
+    expect(text).toMatch(/wait-1\n\s+the → the\n/);
+    expect(text).toMatch(/wait-5\n\s+the → \n\s+tired → \n\s+baker → \n\s+quickly → \n\s+a → the\n/);
+    const [bleu, lag] = [column(text, /^ +[135] /, 1), column(text, /^ +[135] /, 2)];
+    expect(bleu).toEqual(bleu.toSorted((a, b) => a - b));
+    expect(bleu[2]).toBeGreaterThan(bleu[0] + 10);
+    expect(lag.map(Math.round)).toEqual([1, 3, 5]);
+
+    const own = await run('own-policy', 'runs/translator');
+    const best = Math.max(...column(own, /^sure/, 1));
+    // To wait only where the model is unsure beats waiting for the same number of words everywhere.
+    expect(best).toBeGreaterThan(bleu[1]);
+  });
+
+  it('a forecaster on a CSV file', async () => {
+    const text = await run('forecaster');
+    // A fifth of each move comes back: no forecast can have a correlation above .2 on average.
+    const [, rankIC] = /RankIC (0\.\d+) over \d+ days/.exec(text) ?? [];
+    expect(Number(rankIC)).toBeGreaterThan(0.1);
+    expect(Number(rankIC)).toBeLessThan(0.22);
+    expect(text).toMatch(/after the close of 2020-12-31: S\d+(, S\d+){4}\n/);
+  });
+
+  it('a strategy of its own', async () => {
+    const text = await run('own-strategy');
+    const loss = (name: string) => column(text, new RegExp(`^${name} `), 3)[0];
+    // It finds the one clean task: better than the noisy main task alone, and than all tasks alike.
+    expect(loss('credit')).toBeLessThan(loss('fixed'));
+    expect(loss('credit')).toBeLessThan(loss('mtl'));
+  });
+});
+
+describe('the weather from the command line', () => {
+  it('is swept, left alone when it is done, and reported', { timeout: 120_000 }, async () => {
+    const small = [
+      'seed=1',
+      'training.episodes=2',
+      'training.steps=5',
+      'problem.data=cycle.csv',
+      'logging.everySteps=1',
+    ];
+    const set = small.slice(1).flatMap((one) => ['--set', one]);
+    const grid = join(root, 'examples/weather-sweep.yaml');
+    const sweep = () => tcts(folder, 'sweep', grid, '--seeds', '1,2', '--cores', '4', '--json', ...set);
+    const first = await sweep();
+    expect(first).toMatchObject({ code: 0 });
+    const { runs } = JSON.parse(first.stdout) as { runs: { name: string; state: string }[] };
+    expect(runs.map(({ name }) => name).sort()).toEqual(
+      ['fixed', 'learned', 'mtl'].flatMap((name) => [1, 2].map((seed) => `weather,strategy=${name},seed=${seed}`)),
     );
-    const log = () => readFileSync(join(folder, 'runs/learned-2/metrics.jsonl'), 'utf8');
+    const log = () =>
+      readFileSync(join(folder, 'runs/weather-sweep/weather,strategy=learned,seed=2/metrics.jsonl'), 'utf8');
     const logged = log();
-    expect((await execute('node', [script, file, ...small])).stdout).toBe(stdout);
+    expect(JSON.parse((await sweep()).stdout).runs.map((run: { state: string }) => run.state)).toEqual(
+      Array(6).fill('done'),
+    );
     expect(log()).toBe(logged);
+
+    const report = await tcts(folder, 'report', 'runs/weather-sweep');
+    expect(report).toMatchObject({ code: 0, stderr: '' });
+    expect(report.stdout).toContain('6 finished runs');
+    const text = readFileSync(join(folder, 'runs/weather-sweep/report/report.md'), 'utf8');
+    expect(text).toContain('cycle.csv');
+    for (const name of ['fixed', 'mtl', 'learned']) expect(text).toContain(name);
+    expect(text).toContain('skill');
   });
 });
 

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { fileLines } from '../src/file-lines.js';
-import { readBytes } from '../src/files.js';
-import { openRegular, readingWithin } from '../src/regular-file.js';
+import { openRegular, readBytes, readingWithin } from '../src/files.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tcts-lines-'));
 afterAll(() => rmSync(folder, { recursive: true }));

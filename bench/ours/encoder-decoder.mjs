@@ -20,7 +20,8 @@ const model =
     const [time, batch] = previous.shape;
     const self = t.attentionBias(time, time, { causal: true });
     let x = embed('target', previous);
-    for (let l = 0; l < layers; l++) x = nn.decoderLayer(p.under(`decoder.${l}`), x, memory, { self }, LAYER);
+    const cross = nn.attentionOver(memory, undefined, LAYER);
+    for (let l = 0; l < layers; l++) x = nn.decoderLayer(p.under(`decoder.${l}`), x, { self, cross }, LAYER);
     const rows = t.multiplyDims(time, batch);
     const weight = p.get('output.weight', [VOCABULARY, D], nn.xavierUniform());
     const losses = t.linearCrossEntropy(t.reshape(x, [rows, D]), weight, t.reshape(targets, [rows]), {

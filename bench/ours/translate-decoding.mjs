@@ -3,8 +3,8 @@
  * encoder and decoder, or encoding again at every READ what has been read and decoding again what is written (Ma et al.
  * 2019).
  */
-import { translateBatch } from '../../dist/translate/decode/batch.js';
-import { StepModel } from '../../dist/translate/decode/step-model.js';
+import { decodeInLockstep } from '../../dist/translate/decode/batch.js';
+import { createStepModel } from '../../dist/translate/decode/steps.js';
 import { waitK } from '../../dist/translate/index.js';
 import { MULTI30K, randomModel, randomSentences } from './translation.mjs';
 
@@ -16,12 +16,12 @@ const [SENTENCES, TOGETHER] = [256, 64];
  */
 export async function setup({ threads, again, length, deviation }) {
   const { model, arena } = randomModel({ ...MULTI30K, encoder: again ? 'bidirectional' : 'unidirectional' });
-  const steps = await StepModel.create(model, arena, { beam: 1, redecodes: again, threads });
+  const steps = await createStepModel(model, arena, { beam: 1, redecodes: again, threads });
   const sources = randomSentences(SENTENCES, length, deviation);
   const options = { beam: 1, earlyEnd: 'block', batch: TOGETHER, maxLength: { ratio: 1, extra: 0 } };
   return {
     async step() {
-      await translateBatch(steps, sources, waitK(9), options);
+      await decodeInLockstep(steps, sources, waitK(9), options);
     },
     close: () => steps.close(),
   };

@@ -1,4 +1,4 @@
-// Draws the README's picture from the run folders of `tcts demo`: node docs/figures/demo.mjs runs/demo-strategies docs/figures/demo.svg
+// Draws the README's picture from the run folders of `tcts demo`: node docs/figures/demo.mjs runs/demo-strategies/known-answer docs/figures/demo.svg
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

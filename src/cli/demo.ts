@@ -1,121 +1,110 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
+import { nearest } from '../run/config/load.js';
+import type { TrainingResult } from '../run/index.js';
 import { INTERRUPTED } from '../run/interrupt.js';
 import type { EpisodeRecord } from '../schedule/index.js';
-import { distributionPlot } from './distribution-plot.js';
-import { textTable } from './text-table.js';
-import { formatFigure } from './train.js';
+import { formatFigure, textTable, wrapped } from '../text-table.js';
+import { wholeNumber } from './flags.js';
+import { shippedConfig } from './names.js';
+import { nextLines } from './terminal.js';
 
-/** A built-in problem: a configuration and the strategies that it is trained with in turn. */
-interface Demo {
-  /** Of `configs/<config>.yaml`. */
-  readonly config: string;
+/** One part of the demo; what it returns is for programs. Undefined if it was interrupted. */
+interface Part {
+  readonly title: string;
   readonly about: string;
-  /** Assignments `strategy.…=…` for each strategy, the one of the plot last. */
-  readonly strategies: Readonly<Record<string, readonly string[]>>;
+  run(context: PartContext): Promise<object | undefined>;
+  /** Commands to try with what the part has made in its folder. */
+  next(folder: string): readonly string[];
 }
 
-const DEMOS: readonly Demo[] = [
-  {
-    config: 'demo',
-    about: `Five regression tasks share one linear model. The labels of task "main" are noisy, those of "clean" are the
-same without the noise, those of the others are wrong. The best a scheduler can do is to choose "clean".`,
-    strategies: {
-      fixed: ['strategy.name=fixed'],
-      mtl: ['strategy.name=mtl'],
-      curriculum: ['strategy.name=curriculum'],
-      learned: [],
-    },
+export interface PartContext {
+  /** Where its runs are made. */
+  readonly folder: string;
+  readonly seed: number;
+  readonly say: (text: string) => void;
+  readonly quiet: boolean;
+}
+
+const PARTS: Readonly<Record<string, Part>> = {
+  'known-answer': {
+    title: 'Known answer: does the scheduler find the right task?',
+    about: `Five regression tasks share one linear model. The labels of task "main" are
+noisy, those of "clean" are the same without the noise, those of the others are
+wrong. The best a scheduler can do is to choose "clean"; it is not told so.`,
+    run: knownAnswer,
+    next: () => ['tcts probe demo'],
   },
-  {
-    config: 'market',
-    about: `A made-up stock market: forecast tomorrow's returns, with the days after tomorrow as further tasks. All
-three have the same best forecast up to scale, under noise of their own; no forecast can have a RankIC above .25.`,
-    strategies: {
-      fixed: ['strategy.name=fixed'],
-      mtl: ['strategy.name=mtl'],
-      learned: [],
-    },
+  translation: {
+    title: 'Simultaneous translation: what does waiting buy?',
+    about: `English with the verb at the end into plain English, while the words arrive. The
+tasks are to wait for 1 to 7 words before writing; wait-3 is the main task.`,
+    run: async (context) => (await import('./demo-translation.js')).translationPart(context),
+    next: (folder) => [`tcts translate ${join(folder, 'learned')} --k 3`, `tcts serve ${folder}`],
   },
-];
+  market: {
+    title: "Forecasting: tomorrow's returns of 80 made-up stocks",
+    about: `The days after tomorrow are further tasks. All three have the same best forecast
+up to scale, under noise of their own; no forecast can have a RankIC above .25.`,
+    run: market,
+    next: (folder) => [`tcts evaluate ${join(folder, 'learned')}`],
+  },
+};
+
+const NAMES = Object.keys(PARTS).join(', ');
 
 interface DemoOptions {
   readonly out: string;
-  readonly seed: string;
+  readonly seed: number;
   readonly json: boolean;
 }
 
 export function registerDemo(program: Command): void {
   program
     .command('demo')
-    .description('Train a small built-in problem with several strategies and compare them.')
-    .argument('[problem]', `one of ${DEMOS.map(({ config }) => config).join(', ')}`, DEMOS[0].config)
-    .option('--out <folder>', 'folder in which the run folders are made', 'runs')
-    .option('--seed <number>', 'seed of all random numbers', '1')
+    .description('See what it does in about a minute, on built-in data: scheduling, translating, forecasting.')
+    .argument('[part]', `one of ${NAMES} (default: all, and a report)`)
+    .option('--out <folder>', 'parent folder of the runs', 'runs')
+    .addOption(
+      new Option('--seed <number>', 'seed of all random numbers').argParser(wholeNumber('--seed', 0)).default(1),
+    )
     .option('--json', 'print the results as JSON', false)
-    .addHelpText('after', '\nExamples:\n  tcts demo --seed 2\n  tcts demo market')
+    .addHelpText('after', '\nExamples:\n  tcts demo\n  tcts demo translation\n  tcts demo market --seed 2')
     .action(demoCommand);
 }
 
-async function demoCommand(name: string, options: DemoOptions): Promise<void> {
-  const demo = DEMOS.find(({ config }) => config === name);
-  if (demo === undefined) {
-    const known = DEMOS.map(({ config }) => config).join(', ');
-    throw new InputError(`there is no demo ${JSON.stringify(name)}, expected one of ${known}`);
-  }
-  await runDemo(demo, options);
-}
-
-async function runDemo({ config: name, about, strategies }: Demo, { out, seed, json }: DemoOptions): Promise<void> {
-  const { loadConfig } = await import('../run/index.js');
-  const { trainConfigSchema } = await import('./problems.js');
-  const { trainingRun } = await import('./training-run.js');
-
-  const file = fileURLToPath(new URL(`../../configs/${name}.yaml`, import.meta.url));
-  // Not runs/demo: that is where `tcts train configs/demo.yaml` puts its run.
-  const folder = freeFolder(join(out, `${name}-strategies`));
-  const say = (text: string) => !json && process.stdout.write(text);
-  say(`${about}\n\n`);
-
-  const rows: { strategy: string; performance: number; test: Record<string, number>; seconds: number }[] = [];
-  let episodes: EpisodeRecord[] = [];
-  let tasks: readonly string[] = [];
-  for (const [strategy, assignments] of Object.entries(strategies)) {
-    const config = loadConfig(trainConfigSchema, file, { set: [`seed=${seed}`, ...assignments] });
-    const started = performance.now();
-    episodes = [];
-    const run = await trainingRun(config, {
-      folder: join(folder, strategy),
-      quiet: json || !process.stderr.isTTY,
-      onEpisode: (record) => episodes.push(record),
-    });
-    if (run.result === undefined) {
+async function demoCommand(wanted: string | undefined, { out, seed, json }: DemoOptions): Promise<void> {
+  const names = wanted === undefined ? Object.keys(PARTS) : [partNamed(wanted)];
+  const folder = freeFolder(join(out, 'demo-strategies'));
+  const say = (text: string): void => void (!json && process.stdout.write(`${text}\n`));
+  const quiet = json || !process.stderr.isTTY;
+  const results: Record<string, object> = {};
+  const next: string[] = [];
+  for (const [i, name] of names.entries()) {
+    const part = PARTS[name];
+    const number = names.length > 1 ? `${i + 1} of ${names.length}  ` : '';
+    say(`${i === 0 ? '' : '\n'}${number}${part.title}\n\n${part.about}\n`);
+    const result = await part.run({ folder: join(folder, name), seed, say, quiet });
+    if (result === undefined) {
       process.exitCode = INTERRUPTED;
       return;
     }
-    tasks = run.tasks;
-    const seconds = (performance.now() - started) / 1000;
-    rows.push({ strategy, performance: run.result.best!.performance, test: { ...run.result.test }, seconds });
+    results[name] = result;
+    next.push(...part.next(join(folder, name)));
   }
+  const { writeReport } = await import('../report/index.js');
+  const { html } = await writeReport(folder, { title: 'The demo' });
+  if (json) process.stdout.write(`${JSON.stringify({ folder, report: html, ...results })}\n`);
+  say(`\nreport: ${html}\nrun folders: ${folder}\n${nextLines(next)}`);
+}
 
-  if (json) {
-    process.stdout.write(`${JSON.stringify({ folder, rows })}\n`);
-    return;
-  }
-  const figures = Object.keys(rows[0].test);
-  const head = ['strategy', 'validation', ...figures.map((figure) => `test ${figure}`), 'seconds'];
-  const body = rows.map(({ strategy, performance: validation, test, seconds }) => [
-    strategy,
-    formatFigure(validation),
-    ...figures.map((figure) => formatFigure(test[figure])),
-    seconds.toFixed(1),
-  ]);
-  say(`${textTable(head, body)}\n\n`);
-  say(`What the scheduler chose, from the first to the last of ${episodes.length} episodes (darker: more often):\n`);
-  say(`${distributionPlot(tasks, episodes)}\n\nrun folders: ${folder}\n`);
+function partNamed(wanted: string): string {
+  if (wanted in PARTS) return wanted;
+  const near = nearest(wanted, Object.keys(PARTS));
+  const hint = near === undefined ? `expected one of ${NAMES}` : `did you mean ${near}?`;
+  throw new InputError(`there is no demo ${JSON.stringify(wanted)}, ${hint}`);
 }
 
 /** The path, or the first of `path-2`, `path-3`, … that is not there yet. */
@@ -125,3 +114,138 @@ function freeFolder(path: string): string {
     if (!existsSync(candidate)) return candidate;
   }
 }
+
+interface Trained {
+  readonly strategy: string;
+  /** Validation of the main task, as a loss or another measure with its usual sign. */
+  readonly validation: number;
+  readonly test: NonNullable<TrainingResult['test']>;
+  readonly seconds: number;
+  readonly tasks: readonly string[];
+  readonly episodes: readonly EpisodeRecord[];
+}
+
+/** Trains a shipped configuration, with assignments laid over it. Undefined if it was interrupted. */
+export async function trainShipped(
+  config: string,
+  strategy: string,
+  { folder, seed, quiet }: PartContext,
+  set: readonly string[] = [],
+): Promise<Trained | undefined> {
+  const { loadConfig } = await import('../run/index.js');
+  const { trainConfigSchema, validationOf } = await import('./problems.js');
+  const { trainingRun } = await import('./training-run.js');
+  const chosen = strategy === 'learned' ? [] : [`strategy.name=${strategy}`];
+  const file = shippedConfig(config);
+  const settings = loadConfig(trainConfigSchema, file, { set: [`seed=${seed}`, ...chosen, ...set] });
+  const started = performance.now();
+  const episodes: EpisodeRecord[] = [];
+  const { result, tasks } = await trainingRun(settings, {
+    folder: join(folder, strategy),
+    quiet,
+    onEpisode: (record) => episodes.push(record),
+  });
+  if (result?.best == null) return undefined;
+  const validation = validationOf(settings.problem).sign * result.best.performance;
+  const seconds = (performance.now() - started) / 1000;
+  return { strategy, validation, test: result.test ?? {}, seconds, tasks, episodes };
+}
+
+/** Trains with several strategies in turn; the scheduler comes last. */
+async function trainAll(config: string, strategies: readonly string[], context: PartContext) {
+  const all: Trained[] = [];
+  for (const strategy of strategies) {
+    const trained = await trainShipped(config, strategy, context);
+    if (trained === undefined) return undefined;
+    all.push(trained);
+  }
+  return all;
+}
+
+const rowsOf = (all: readonly Trained[]) => all.map(({ tasks: _, episodes: __, ...row }) => row);
+
+async function knownAnswer(context: PartContext): Promise<object | undefined> {
+  const all = await trainAll('demo', ['fixed', 'mtl', 'curriculum', 'learned'], context);
+  if (all === undefined) return undefined;
+  const { say } = context;
+  const rows = all.map(({ strategy, validation, test, seconds }) => [
+    ...[strategy, formatFigure(validation), formatFigure(test.loss)],
+    seconds.toFixed(1),
+  ]);
+  say(textTable(['strategy', 'validation loss', 'test loss', 'seconds'], rows));
+  const [winner, second] = all.toSorted((a, b) => a.test.loss - b.test.loss);
+  const figures = `test loss ${formatFigure(winner.test.loss)}, next ${second.strategy} with ${formatFigure(second.test.loss)}`;
+  say(`winner: ${winner.strategy} (${figures})\n`);
+  const { tasks, episodes } = all[all.length - 1];
+  say(`What the scheduler chose, from the first to the last of ${episodes.length} episodes:`);
+  say(distributionPlot(tasks, episodes, 44));
+  const share = meanShare(lastQuarter(episodes), tasks.indexOf('clean'));
+  const percent = `${Math.round(100 * share)} % of its last choices`;
+  say(share > 0.5 ? `It found the clean task: ${percent}.` : `It has not settled on the clean task: ${percent}.`);
+  return { rows: rowsOf(all) };
+}
+
+async function market(context: PartContext): Promise<object | undefined> {
+  const { compareForecasts, evaluateForecast } = await import('../forecast/evaluation.js');
+  const all = await trainAll('market', ['fixed', 'mtl', 'learned'], context);
+  if (all === undefined) return undefined;
+  const { say, folder } = context;
+  const run = (strategy: string) => join(folder, strategy);
+  for (const { strategy } of all) await evaluateForecast(run(strategy), { threads: 2 });
+  const rows = all.map(({ strategy, test, seconds }) => [
+    ...[strategy, test.RankIC.toFixed(4), test.IC.toFixed(4)],
+    seconds.toFixed(1),
+  ]);
+  say(textTable(['strategy', 'RankIC', 'IC', 'seconds'], rows));
+  const ranked = all.toSorted((a, b) => b.test.RankIC - a.test.RankIC);
+  say(`highest: ${ranked[0].strategy} (RankIC ${ranked[0].test.RankIC.toFixed(4)})`);
+  const other = ranked.find(({ strategy }) => strategy !== 'learned') ?? ranked[0];
+  const { mean, interval } = compareForecasts(run('learned'), run(other.strategy), 'test').RankIC;
+  const [low, high] = interval.map((value) => value.toFixed(4));
+  const decided = interval[0] > 0 || interval[1] < 0;
+  const verdict = decided
+    ? 'on these days the difference is there; other seeds may differ'
+    : 'an experiment of this size cannot decide between them';
+  say(wrapped(`learned − ${other.strategy}: ${mean.toFixed(4)} (95 % interval ${low} to ${high}): ${verdict}.`));
+  return { rows: rowsOf(all), difference: { against: other.strategy, mean, interval } };
+}
+
+/**
+ * The share of each task over the episodes, a row a task and time from left to right: a cell is the mean of the
+ * episodes that fall into it, the darker the larger. Behind it stands the share in the last quarter.
+ */
+export function distributionPlot(tasks: readonly string[], episodes: readonly Shares[], width = 60): string {
+  const cells = Math.min(width, episodes.length);
+  const label = Math.max(...tasks.map((task) => task.length));
+  return tasks
+    .map((task, i) => {
+      const row = Array.from({ length: cells }, (_, cell) => {
+        const from = Math.floor((cell * episodes.length) / cells);
+        const to = Math.floor(((cell + 1) * episodes.length) / cells);
+        return shade(meanShare(episodes.slice(from, to), i));
+      });
+      const share = Math.round(100 * meanShare(lastQuarter(episodes), i));
+      return `${task.padEnd(label)} │${row.join('')}│ ${String(share).padStart(3)} % in the last quarter`;
+    })
+    .join('\n');
+}
+
+interface Shares {
+  readonly distribution: readonly number[];
+}
+
+function lastQuarter<T>(episodes: readonly T[]): readonly T[] {
+  return episodes.slice(Math.floor(0.75 * episodes.length));
+}
+
+function meanShare(episodes: readonly Shares[], task: number): number {
+  return episodes.reduce((sum, { distribution }) => sum + distribution[task], 0) / episodes.length;
+}
+
+/** Blank below 5 %, full above 80 %. */
+function shade(share: number): string {
+  return SHADES[SHADES_FROM.findLastIndex((from) => share >= from)];
+}
+
+const SHADES = [' ', '░', '▒', '▓', '█'];
+const SHADES_FROM = [0, 0.05, 0.25, 0.5, 0.8];

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { commonKeys, workersOf } from '../run/config/common.js';
 import { toolVersion } from '../run/versions.js';
 import { IR_VERSION, OPSET } from '../tensor/onnx.js';
-import { colorsFor } from './colors.js';
+import { colorsFor } from './terminal.js';
 
 /** What `tcts doctor` found; `--json` prints it as it is. */
 export interface Diagnosis {
@@ -24,7 +24,7 @@ export interface Diagnosis {
 export function registerDoctor(program: Command): void {
   program
     .command('doctor')
-    .description('check the installation: versions, cores, SIMD features, threads, speed, and what is missing')
+    .description('Check the installation: versions, cores, SIMD features, threads, speed, and what is missing.')
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nExample:\n  tcts doctor')
     .action(async ({ json }: { json?: boolean }) => {

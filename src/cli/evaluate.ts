@@ -2,43 +2,14 @@ import { join } from 'node:path';
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
 import { removeAbandoned } from '../files.js';
-import { LATENCY_UNITS, type LatencyUnit } from '../metrics/index.js';
-import type { EvaluatedData } from '../run/index.js';
-import type { CheckpointChoice } from '../translate/index.js';
-import { addPolicyFlags, checkpointOption, POLICY_HELP, type PolicyFlags } from './search-flags.js';
+import { LATENCY_UNITS } from '../metrics/index.js';
+import type { Evaluate, EvaluateFlags } from '../schedule/index.js';
+import { addPolicyFlags, checkpointOption, penaltyOf, policyHelp, wholeNumber } from './flags.js';
+import { columnsOption, mapOf } from './forecast-flags.js';
+import { runFolder } from './names.js';
+import { nextLines, warn } from './terminal.js';
 
-/** Flags of all kinds of runs; a flag that a kind does not know is refused by it. */
-export interface EvaluateFlags extends PolicyFlags {
-  readonly split?: string;
-  readonly data?: string;
-  readonly against?: string;
-  readonly beam?: number;
-  readonly earlyEnd?: 'allow' | 'block';
-  readonly checkpoint?: CheckpointChoice;
-  readonly loss?: boolean;
-  readonly unit?: LatencyUnit;
-  readonly threads: number;
-  readonly json: boolean;
-}
-
-/** What is printed: figures for programs, or text for people. */
-export interface Evaluated {
-  readonly json: unknown;
-  readonly text: string;
-}
-
-export type Evaluate = (run: string, flags: EvaluateFlags) => Promise<Evaluated>;
-
-/** How a run is evaluated, by its `problem.kind`. Only the one that is needed is loaded. */
-const KINDS: Readonly<Record<string, () => Promise<Evaluate>>> = {
-  forecast: async () => (await import('./evaluate-forecast.js')).evaluateForecastRun,
-  monotonic: async () => (await import('./evaluate-translation.js')).evaluateTranslationRun,
-  translation: async () => (await import('./evaluate-translation.js')).evaluateTranslationRun,
-};
-
-/** Kinds of problems whose runs can be evaluated. */
-export const EVALUATED = Object.keys(KINDS);
-
+/** Scores the best model of a run: `tcts evaluate`. */
 export function registerEvaluate(program: Command): void {
   const command = program
     .command('evaluate')
@@ -46,14 +17,31 @@ export function registerEvaluate(program: Command): void {
     .argument('<run>', 'run folder')
     .option('--split <name>', 'part of the data to score on (default: test)')
     .option('--data <path>', "data in place of the run's own")
+    .addOption(columnsOption())
+    .option('--from <YYYY-MM-DD>', 'forecast: first day, instead of a part')
+    .option('--to <YYYY-MM-DD>', 'forecast: last day, instead of a part')
+    .addOption(
+      new Option('--backtest <map>', "forecast: keys of problem.backtest laid over the run's own").argParser((text) =>
+        mapOf(text, '--backtest'),
+      ),
+    )
+    .option('--predictions <file>', 'forecast: write the predictions to this .csv or .parquet file too')
     .option('--against <run>', 'forecast: test the difference to another run that has been evaluated');
   addPolicyFlags(command)
-    .addOption(new Option('--beam <size>', 'translation: beam at the end of the source').argParser(whole))
+    .addOption(
+      new Option('--beam <size>', 'translation: beam at the end of the source').argParser(wholeNumber('--beam')),
+    )
     .addOption(
       new Option('--early-end <rule>', 'translation: an end that is proposed before the source has ended').choices([
         'allow',
         'block',
       ]),
+    )
+    .addOption(
+      new Option(
+        '--length-penalty <a>',
+        'translation: hypotheses are compared by log p over length^a (default: 1)',
+      ).argParser(penaltyOf),
     )
     .addOption(checkpointOption())
     .addOption(
@@ -66,7 +54,8 @@ export function registerEvaluate(program: Command): void {
       '--loss',
       'translation: only the loss with each wait of --k (split: that of validation); nothing is translated',
     )
-    .addOption(new Option('--threads <n>', 'threads of the model').argParser(whole).default(2))
+    .addOption(new Option('--threads <n>', 'threads of the model').argParser(wholeNumber('--threads')).default(2))
+    .option('--all', 'print all figures: sacreBLEU, chrF, lengths and every measure of latency')
     .option('--json', 'print the figures as JSON', false)
     .addHelpText(
       'after',
@@ -75,50 +64,45 @@ Besides what is printed, everything behind it is written to RUN/evaluation: a fo
 quintile, the course of the backtest and all predictions; a translation's outputs and delays. With --data the folder has
 the name of the data at its end, and what was measured on the run's own data stays.
 
-${POLICY_HELP}
+${policyHelp()}
 The flag may be repeated; lists as in wait-k:1,3 or wait-if-diff:initial=2,4,step=1,2 stand for all combinations.
 
 Examples:
   tcts evaluate runs/csi300
   tcts evaluate runs/csi300 --split validation --json
   tcts evaluate runs/csi300-mtl --against runs/csi300
+  tcts evaluate runs/csi300 --data new.csv --columns '{symbol: ticker}' --backtest '{preset: us, top: 20}'
   tcts evaluate runs/multi30k --k 1,3,5,7,9
   tcts evaluate runs/multi30k --k 1,3,5,7,9 --loss
   tcts evaluate runs/full --policy wait-if-diff:initial=2,4,6,step=1,2`,
     )
-    .action(async (run: string, flags: EvaluateFlags) => {
-      const { INTERRUPTED, listenForInterrupt, openRun } = await import('../run/index.js');
+    .action(async (given: string, flags: EvaluateFlags & { readonly json: boolean }) => {
+      const run = runFolder(given);
+      const { INTERRUPTED, listenForInterrupt } = await import('../run/index.js');
       // Between two writes, not within one.
       listenForInterrupt({ announce: () => process.exit(INTERRUPTED) });
       removeAbandoned(join(run, 'evaluation'));
-      const { problem } = openRun(run).config as { problem?: { kind?: string } };
-      const kind = KINDS[problem?.kind ?? ''];
-      if (kind === undefined) {
-        const known = Object.keys(KINDS).join(', ');
-        throw new InputError(`there is nothing to evaluate in a run of ${problem?.kind}, expected one of ${known}`, {
-          file: run,
-          key: 'problem.kind',
-        });
-      }
-      const { json, text } = await (await kind())(run, flags);
-      process.stdout.write(flags.json ? `${JSON.stringify(json)}\n` : `${text}\n`);
+      const { evaluate, next } = await evaluationOf(run);
+      const { json, text } = await evaluate(run, { ...flags, warn });
+      process.stdout.write(flags.json ? `${JSON.stringify(json)}\n` : `${text}\n${nextLines(next)}\n`);
     });
 }
 
-/** `corpora/wmt15 (not the run's own)`. */
-export function dataInWords({ name, own }: EvaluatedData): string {
-  return own ? name : `${name} (not the run's own)`;
-}
-
-/** Refuses flags that mean nothing for a kind of run. */
-export function refuseFlags(flags: EvaluateFlags, kind: string, ...names: (keyof EvaluateFlags)[]): void {
-  const given = names.find((name) => flags[name] !== undefined);
-  if (given === undefined) return;
-  const flag = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  throw new InputError(`means nothing for a run of ${kind}`, { key: `--${flag}` });
-}
-
-function whole(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text.trim())) return Number(text);
-  throw new InputError(`expected whole numbers from 1 on, found ${JSON.stringify(text)}`);
+/** What evaluates a run, by the kind of its problem. */
+async function evaluationOf(run: string): Promise<{ evaluate: Evaluate; next: string[] }> {
+  const { openRun } = await import('../run/index.js');
+  const { kindOf, kindsWithEvaluation, loadModule, nextCommands } = await import('./problems.js');
+  const { problem = {} } = openRun(run).config as { problem?: { kind?: string; module?: string } };
+  const where = { file: run, key: 'problem.kind' };
+  if (problem.kind === 'module') {
+    const kind = await loadModule(String(problem.module));
+    if (kind instanceof InputError) throw new InputError(kind.message, { file: run, key: 'problem.module' });
+  }
+  const evaluate = kindOf(problem)?.evaluate;
+  if (evaluate !== undefined) {
+    return { evaluate, next: nextCommands(problem, run).filter((command) => !command.startsWith('tcts evaluate')) };
+  }
+  const found = problem.kind === 'module' ? problem.module : problem.kind;
+  const known = kindsWithEvaluation().join(', ');
+  throw new InputError(`there is nothing to evaluate in a run of ${found}, expected one of ${known}`, where);
 }

@@ -1,50 +1,62 @@
 import { type Command, Option } from 'commander';
-import { InputError } from '../errors.js';
+import { wholeNumber } from './flags.js';
+import { columnsOption } from './forecast-flags.js';
+import { runFolder } from './names.js';
 
 interface ForecastFlags {
   readonly data?: string;
+  readonly columns?: Readonly<Record<string, string | null>>;
   readonly date?: string;
+  readonly from?: string;
+  readonly to?: string;
   readonly out: string;
-  readonly threads: string;
+  readonly threads: number;
   readonly json: boolean;
 }
 
 export function registerForecast(program: Command): void {
   program
     .command('forecast')
-    .description("Rank the stocks of a day by a run's best model.")
+    .description("Rank the stocks of a day, or of many days, by a run's best model.")
     .argument('<run>', 'run folder')
     .option('--data <path>', "prices up to the day, in any known format (default: the run's own)")
+    .addOption(columnsOption())
     .option('--date <YYYY-MM-DD>', 'the last day that may be seen (default: the last day of the data)')
-    .requiredOption('--out <file.csv>', 'file to write: date,instrument,prediction,rank')
-    .addOption(new Option('--threads <n>', 'threads of the model').default('2'))
+    .option('--from <YYYY-MM-DD>', 'forecast many days, from this one on')
+    .option('--to <YYYY-MM-DD>', 'forecast many days, up to this one')
+    .requiredOption('--out <file>', 'file to write, .csv or .parquet: date, instrument, prediction, rank')
+    .addOption(
+      new Option('--threads <n>', 'threads of the model').argParser(wholeNumber('--threads', 1, 99)).default(2),
+    )
     .option('--json', 'print a summary as JSON', false)
     .addHelpText(
       'after',
       `
-The prediction is that of the run's main task, on the scale of its training labels; rank 1 is the highest. Prices are
-normalised as in training: nothing is fitted anew, and nothing after the day is looked at.
+The prediction is that of the run's main task, on the scale of its training labels; rank 1 is the highest of its day. Prices
+are normalised as in training: nothing is fitted anew, and nothing after a day is looked at for its forecast.
 
 Examples:
   tcts forecast runs/csi300 --data data/cn_data --out predictions.csv
-  tcts forecast runs/csi300 --data prices.csv --date 2020-09-25 --out predictions.csv`,
+  tcts forecast runs/csi300 --data prices.csv --date 2020-09-25 --out predictions.csv
+  tcts forecast runs/csi300 --data prices.csv --columns '{symbol: ticker}' --from 2020-08-01 --out predictions.parquet`,
     )
     .action(forecastCommand);
 }
 
-async function forecastCommand(run: string, { data, date, out, threads, json }: ForecastFlags): Promise<void> {
-  const { forecastDay, writeForecast } = await import('../forecast/forecast-day.js');
-  if (!/^[1-9]\d?$/.test(threads)) {
-    throw new InputError(`expected a whole number from 1 on, found ${JSON.stringify(threads)}`, { key: '--threads' });
-  }
-  const forecast = await forecastDay(run, { data, date, threads: Number(threads) });
-  writeForecast(out, forecast);
-  const { stocks, horizon } = forecast;
-  const summary = { date: forecast.date, horizon, stocks: stocks.length, milliseconds: forecast.milliseconds, out };
+async function forecastCommand(run: string, { out, json, ...options }: ForecastFlags): Promise<void> {
+  const { forecastDays, writeForecasts } = await import('../forecast/predictions.js');
+  const { days, milliseconds } = await forecastDays(runFolder(run), options);
+  writeForecasts(out, days);
+  const last = days[days.length - 1];
+  const { date, horizon, stocks } = last;
   const best = stocks.slice(0, 5).map(({ instrument }) => instrument);
+  if (json) {
+    const summary = { date, horizon, stocks: stocks.length, days: days.length, milliseconds, out, best };
+    process.stdout.write(`${JSON.stringify(summary)}\n`);
+    return;
+  }
+  const what = days.length === 1 ? '' : `${days.length} days from ${days[0].date} on, the last with `;
   process.stdout.write(
-    json
-      ? `${JSON.stringify({ ...summary, best })}\n`
-      : `${stocks.length} stocks of ${forecast.date}, day ${horizon} ahead; highest: ${best.join(', ')}\nwritten to ${out}\n`,
+    `${what}${stocks.length} stocks of ${date}, day ${horizon} ahead; highest: ${best.join(', ')}\nwritten to ${out}\n`,
   );
 }

@@ -1,17 +1,20 @@
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
-import { readText } from '../files.js';
+import { readBytes, readText } from '../files.js';
+import { latencyUnit } from '../metrics/index.js';
 import { Progress } from '../run/progress.js';
 import type { CorpusSummary, SideSummary } from '../translate/corpus/corpus.js';
+import { defaultFilters, filterReasons } from '../translate/corpus/encode-split.js';
 import { importFairseq } from '../translate/corpus/fairseq.js';
-import { defaultFilters, filterReasons } from '../translate/corpus/filters.js';
-import type { LanguageRequest } from '../translate/corpus/learning.js';
+import type { LanguageRequest } from '../translate/corpus/learn-languages.js';
 import { type PrepareOptions, prepareTranslation } from '../translate/corpus/prepare.js';
-import { parseBpeCodes } from '../translate/text/bpe-codes.js';
-import { huggingFaceTokenizer } from '../translate/text/hugging-face.js';
+import { parseBpeCodes } from '../translate/text/bpe.js';
 import { loadLanguages } from '../translate/text/languages.js';
-import type { TokenizerConfig } from '../translate/text/tokenizers.js';
+import { sentencePieceTokenizer } from '../translate/text/sentencepiece.js';
+import { huggingFaceTokenizer, type TokenizerConfig } from '../translate/text/tokenizers.js';
 import { parseVocabulary } from '../translate/text/vocabulary.js';
+import { wholeNumber } from './flags.js';
+import { warn } from './terminal.js';
 
 /** `tcts prepare translate`: parallel text to a corpus of ids. */
 export function registerPrepare(program: Command): void {
@@ -26,46 +29,52 @@ export function registerPrepare(program: Command): void {
     .option('--train <prefix>', 'training text: PREFIX.LANGUAGE, plain or with .gz')
     .option('--valid <prefix>', 'validation text')
     .option('--test <prefix...>', 'test text, several are test, test1, …')
-    .addOption(tokenizerOption('--tokenizer <name>', 'how lines are cut into words').default('moses'))
+    .addOption(
+      tokenizerOption(
+        '--tokenizer <name>',
+        'how lines are cut into words (default: char for languages without spaces, else moses)',
+      ),
+    )
     .addOption(tokenizerOption('--source-tokenizer <name>', 'the same for the source alone'))
     .addOption(tokenizerOption('--target-tokenizer <name>', 'the same for the target alone'))
     .option('--tokenizer-json <file...>', "Hugging Face's tokenizer.json, for both languages or one each")
+    .option('--spm <file...>', "SentencePiece's .model, unigram or bpe, for both languages or one each")
     .option('--lowercase', 'put everything into lower case')
     .option('--normalize', 'normalise punctuation as Moses does')
     .option('--aggressive', 'split hyphens inside words (moses)')
     .option('--no-escape', 'leave & < > | [ ] and quotes as they are (moses)')
     .option('--protected <file>', 'patterns that stay one token, one a line (moses)')
-    .option('--bpe <merges>', 'learn byte pair encoding with so many merges', wholeNumber('--bpe'))
+    .option('--bpe <merges>', 'learn byte pair encoding with this many merges', wholeNumber('--bpe', 0))
     .option('--joint', 'learn it from both languages together, with one vocabulary')
     .option('--codes <file...>', 'use these merges instead, for both languages or one file each')
     .option(
       '--bpe-threshold <count>',
       'split units that are rarer than this in their language',
-      wholeNumber('--bpe-threshold'),
+      wholeNumber('--bpe-threshold', 0),
     )
     .option('--glossaries <pattern...>', 'patterns that byte pair encoding leaves whole')
-    .option('--min-frequency <count>', 'learn no merge that is rarer (default: 2)', wholeNumber('--min-frequency'))
+    .option('--min-frequency <count>', 'learn no merge that is rarer (default: 2)', wholeNumber('--min-frequency', 0))
     .option('--total-symbols', 'let --bpe count the characters too')
     .option('--vocab <file...>', 'use these dict.txt instead of building the vocabulary')
     .option('--shared-vocab', 'one vocabulary for both languages (default: with --joint)')
     .option('--no-shared-vocab', 'separate vocabularies, also with --joint')
-    .option('--min-count <count>', 'rarer tokens become <unk> (default: 1)', wholeNumber('--min-count'))
+    .option('--min-count <count>', 'rarer tokens become <unk> (default: 1)', wholeNumber('--min-count', 0))
     .option(
       '--vocab-size <entries>',
       'most entries of a vocabulary, special tokens included',
-      wholeNumber('--vocab-size'),
+      wholeNumber('--vocab-size', 0),
     )
-    .option('--padding-factor <n>', 'fill vocabularies up to a multiple of n', wholeNumber('--padding-factor'))
+    .option('--padding-factor <n>', 'fill vocabularies up to a multiple of n', wholeNumber('--padding-factor', 0))
     .option(
       '--max-length <words>',
       'leave out longer training pairs',
-      wholeNumber('--max-length'),
+      wholeNumber('--max-length', 0),
       defaultFilters.maxLength,
     )
     .option(
       '--max-tokens <tokens>',
       'the same after byte pair encoding',
-      wholeNumber('--max-tokens'),
+      wholeNumber('--max-tokens', 0),
       defaultFilters.maxTokens,
     )
     .option('--ratio <r>', 'leave out training pairs whose lengths differ by a larger factor', decimalNumber('--ratio'))
@@ -90,10 +99,11 @@ interface Flags {
   readonly train?: string;
   readonly valid?: string;
   readonly test?: string[];
-  readonly tokenizer: ChosenTokenizer;
+  readonly tokenizer?: ChosenTokenizer;
   readonly sourceTokenizer?: ChosenTokenizer;
   readonly targetTokenizer?: ChosenTokenizer;
   readonly tokenizerJson?: string[];
+  readonly spm?: string[];
   readonly lowercase?: boolean;
   readonly normalize?: boolean;
   readonly aggressive?: boolean;
@@ -171,6 +181,14 @@ function preparation(flags: Flags): PrepareOptions {
   if (flags.bpe !== undefined && flags.tokenizerJson) {
     throw new InputError('a tokenizer.json has its own subword units, leave out --bpe', { key: '--tokenizer-json' });
   }
+  if (flags.spm && (flags.bpe !== undefined || flags.codes || flags.tokenizerJson)) {
+    throw new InputError(
+      'a model of SentencePiece has its own subword units, leave out --bpe, --codes and --tokenizer-json',
+      {
+        key: '--spm',
+      },
+    );
+  }
   const languages = flags.like === undefined ? undefined : loadLanguages(flags.like);
   for (const side of ['source', 'target'] as const) {
     const found = languages?.[side].config.language;
@@ -208,23 +226,30 @@ function request(flags: Flags, side: Side): LanguageRequest {
   const tokenizerJson = tokenizerFile === undefined ? undefined : readText(tokenizerFile);
   // A damaged file is named now, not by a later step that knows its content alone.
   if (tokenizerJson !== undefined) huggingFaceTokenizer(tokenizerJson, tokenizerFile);
+  const spmFile = oneOf(flags.spm, side, '--spm');
+  const sentencePiece = spmFile === undefined ? undefined : readBytes(spmFile);
+  if (sentencePiece !== undefined) sentencePieceTokenizer(sentencePiece, spmFile);
   const usesBpe = flags.bpe !== undefined || codesFile !== undefined;
+  const own = tokenizerJson === undefined ? undefined : 'huggingface';
+  const kind = sentencePiece === undefined ? own : 'sentencepiece';
   return {
     config: {
       language: flags[side],
       lowercase: flags.lowercase ?? false,
       normalize: flags.normalize ?? false,
-      tokenizer: tokenizerJson === undefined ? tokenizerConfig(flags, side) : { kind: 'huggingface' },
+      tokenizer: kind === undefined ? tokenizerConfig(flags, side, usesBpe) : { kind },
       bpe: usesBpe ? { glossaries: flags.glossaries, threshold: flags.bpeThreshold } : undefined,
     },
     tokenizerJson,
+    sentencePiece,
     codes: codesFile === undefined ? undefined : parseBpeCodes(readText(codesFile), codesFile),
     vocabulary: vocabularyFile === undefined ? undefined : parseVocabulary(readText(vocabularyFile), vocabularyFile),
   };
 }
 
-function tokenizerConfig(flags: Flags, side: Side): TokenizerConfig {
-  const kind = (side === 'source' ? flags.sourceTokenizer : flags.targetTokenizer) ?? flags.tokenizer;
+function tokenizerConfig(flags: Flags, side: Side, usesBpe: boolean): TokenizerConfig {
+  const chosen = (side === 'source' ? flags.sourceTokenizer : flags.targetTokenizer) ?? flags.tokenizer;
+  const kind = chosen ?? tokenizerFor(flags[side], side, usesBpe);
   if (kind !== 'moses') return { kind };
   const patterns = flags.protected === undefined ? undefined : readText(flags.protected).split(/\r?\n/);
   return {
@@ -233,6 +258,24 @@ function tokenizerConfig(flags: Flags, side: Side): TokenizerConfig {
     escape: flags.escape ? undefined : false,
     protectedPatterns: patterns?.filter((pattern) => pattern !== ''),
   };
+}
+
+/** Languages without spaces are cut into characters, unless byte pair encoding is to find their units. Both are said. */
+function tokenizerFor(language: string, side: Side, usesBpe: boolean): ChosenTokenizer {
+  if (latencyUnit(language) === 'word') return 'moses';
+  if (!usesBpe) {
+    warn(
+      `${language} is written without spaces: its text is cut into characters (--${side}-tokenizer chooses otherwise)`,
+    );
+    return 'char';
+  }
+  if (side === 'source') {
+    warn(
+      `${language} is written without spaces: a source that is cut by moses and --bpe arrives as one word, all at once; ` +
+        '--source-tokenizer char reads it character by character',
+    );
+  }
+  return 'moses';
 }
 
 /** One file for both languages, or the source's and the target's. */
@@ -291,13 +334,6 @@ class Stages {
 
 function tokenizerOption(flags: string, description: string): Option {
   return new Option(flags, description).choices(['moses', 'none', 'jieba', 'char']);
-}
-
-function wholeNumber(key: string): (text: string) => number {
-  return (text) => {
-    if (!/^[0-9]+$/.test(text)) throw new InputError(`expected a whole number, found "${text}"`, { key });
-    return Number(text);
-  };
 }
 
 function decimalNumber(key: string): (text: string) => number {

@@ -1,12 +1,20 @@
 import { join } from 'node:path';
 import { writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
-import { pngOf } from '../report/png.js';
-import { type ProbeResult, probeFigure } from '../report/probe.js';
-import { csv } from '../report/table-files.js';
+import { csv, pngOf } from '../report/files.js';
+import {
+  EFFECT_COLUMNS,
+  effectNotes,
+  effectRows,
+  expectationNotes,
+  type ProbeResult,
+  probeFigure,
+  recommendedStrategy,
+} from '../report/probe.js';
 import { toolVersion } from '../run/index.js';
 import { expectation, gainsBySeed, probeEffects, recommend } from '../schedule/index.js';
 import { MAIN } from '../schedule/probe.js';
+import { textTable } from '../text-table.js';
 import type { ProbeRun } from './probe-run.js';
 
 /** What the branches say. */
@@ -33,4 +41,17 @@ export function writeResult(folder: string, result: ProbeResult, name: string): 
     join(folder, 'probe.json'),
     `${JSON.stringify({ format: 'tcts probe 1', version: toolVersion, configuration: name, caption, ...result }, null, 2)}\n`,
   );
+}
+
+/** Table, answer and expectation, as they are printed. */
+export function probeText(result: ProbeResult): string {
+  return [
+    `Gain in the main task's validation performance over a branch, mean of ${result.plan.seeds.length} seeds:`,
+    textTable(EFFECT_COLUMNS, effectRows(result)),
+    ...effectNotes(result),
+    '',
+    result.recommendation.reason,
+    `recommended: ${recommendedStrategy(result)}`,
+    ...expectationNotes(result),
+  ].join('\n');
 }

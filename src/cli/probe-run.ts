@@ -166,6 +166,16 @@ function openLog(path: string, config: TrainConfig, plan: ProbePlan): { log: Met
 
 const NEWLINE = 10;
 
+/** The speed of a training that is yet to be written down. */
+export async function timedTrial(config: TrainConfig): Promise<Omit<Speed, 'create'>> {
+  const problem = await makeProblem(config, config.seed);
+  try {
+    return await trial(problem, config);
+  } finally {
+    await problem.close?.();
+  }
+}
+
 /** Some updates, a validation and some choices of the strategy, after which the problem is as it was. */
 async function trial(problem: Problem, config: TrainConfig): Promise<Omit<Speed, 'create'>> {
   const saved = copySnapshot(problem.capture());

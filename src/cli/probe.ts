@@ -3,8 +3,8 @@ import { basename, dirname, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { InputError } from '../errors.js';
 import { INTERRUPTED } from '../run/interrupt.js';
-import { positiveNumber, wholeNumber } from './score-flags.js';
-import { collect } from './train.js';
+import { positiveNumber, setOption, wholeNumber } from './flags.js';
+import { configFile } from './names.js';
 
 interface ProbeFlags {
   readonly set: readonly string[];
@@ -19,19 +19,23 @@ interface ProbeFlags {
 }
 
 export function registerProbe(program: Command): void {
-  program
+  const command = program
     .command('probe')
     .description('Find out in a fraction of a training whether scheduling pays, and which sibling tasks help.')
-    .argument('<config>', 'configuration file of a training')
-    .option('--set <key=value>', 'lay a value over the configuration; may be repeated', collect, [])
-    .option('--budget <share>', "updates of the probe, as a share of the training's", positiveNumber, 0.1)
+    .argument('<config>', 'configuration file of a training, or the name of a shipped one');
+  setOption(command)
+    .option('--budget <share>', "updates of the probe, as a share of the training's", positiveNumber('--budget'), 0.1)
     .option(
       '--seeds <n>',
       'seeds, from the configured one on (default: 8, fewer for small budgets)',
-      wholeNumber(3, 100),
+      wholeNumber('--seeds', 3, 100),
     )
-    .option('--checkpoints <n>', 'checkpoints of each seed (default: 2, or 1 for small budgets)', wholeNumber(1, 100))
-    .option('--trunk <share>', 'share of the updates before the checkpoints (default: 0.25)', positiveNumber)
+    .option(
+      '--checkpoints <n>',
+      'checkpoints of each seed (default: 2, or 1 for small budgets)',
+      wholeNumber('--checkpoints', 1, 100),
+    )
+    .option('--trunk <share>', 'share of the updates before the checkpoints (default: 0.25)', positiveNumber('--trunk'))
     .option('--out <folder>', 'where results are kept (default: runs/<name>-probe); an unfinished probe there goes on')
     .option('--write <file>', 'write a configuration that extends this one with the recommended strategy')
     .option('--quiet', 'show no progress', false)
@@ -49,14 +53,14 @@ Examples:
     .action(probeCommand);
 }
 
-async function probeCommand(file: string, flags: ProbeFlags): Promise<void> {
+async function probeCommand(given: string, flags: ProbeFlags): Promise<void> {
+  const file = configFile(given);
   const { loadConfig, runPath } = await import('../run/index.js');
-  const { trainConfigSchema } = await import('./problems.js');
+  const { trainConfigSchema, withModules } = await import('./problems.js');
   const { probeRun } = await import('./probe-run.js');
-  const { probeText } = await import('./probe-text.js');
-  const { resultOf, writeResult } = await import('./probe-result.js');
+  const { probeText, resultOf, writeResult } = await import('./probe-result.js');
 
-  const config = loadConfig(trainConfigSchema, file, { set: flags.set });
+  const config = await withModules(() => loadConfig(trainConfigSchema, file, { set: flags.set }));
   const { out: folder = `${runPath(config, file)}-probe`, write } = flags;
   if (write !== undefined) requireWritable(write);
   const say = (line: string) => process.stderr.write(`${line}\n`);

@@ -5,6 +5,7 @@ import { registerDoctor } from './doctor.js';
 import { registerEvaluate } from './evaluate.js';
 import { registerExport } from './export.js';
 import { registerForecast } from './forecast.js';
+import { registerInit } from './init.js';
 import { registerPrepare } from './prepare.js';
 import { registerProbe } from './probe.js';
 import { registerReport } from './report.js';
@@ -21,9 +22,9 @@ export function program(): Command {
   const tcts = new Command('tcts')
     .description('Temporally correlated task scheduling for sequence learning.')
     .version(toolVersion)
-    .showHelpAfterError()
     .configureHelp({ sortSubcommands: false });
   registerDemo(tcts);
+  registerInit(tcts);
   registerPrepare(tcts);
   registerProbe(tcts);
   registerTrain(tcts);
@@ -38,5 +39,17 @@ export function program(): Command {
   registerExport(tcts);
   registerServe(tcts);
   registerDoctor(tcts);
+  errorsLast(tcts);
   return tcts;
+}
+
+/** A mistake in the use of a command is printed below its help, where it is seen. */
+function errorsLast(command: Command): void {
+  command.configureOutput({
+    outputError(message, write) {
+      command.outputHelp({ error: true });
+      write(`\n${message}`);
+    },
+  });
+  for (const inner of command.commands) errorsLast(inner);
 }

@@ -1,5 +1,5 @@
 import { InputError } from '../errors.js';
-import { colorsFor } from './colors.js';
+import { colorsFor } from './terminal.js';
 
 /** Runs a command; bad input becomes one sentence on standard error and exit code 1, never a stack trace. */
 export async function runCommand(command: () => Promise<unknown>): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { runFolder } from './names.js';
 
 interface ReportFlags {
   readonly out?: string;
@@ -32,7 +33,7 @@ Examples:
 
 async function reportCommand(folder: string, { out, baseline, title, json }: ReportFlags): Promise<void> {
   const { writeReport } = await import('../report/index.js');
-  const files = await writeReport(folder, { out, baselines: baseline, title });
+  const files = await writeReport(runFolder(folder), { out, baselines: baseline, title });
   for (const warning of files.warnings) process.stderr.write(`warning: ${warning}\n`);
   if (json) {
     process.stdout.write(`${JSON.stringify(files)}\n`);

@@ -1,12 +1,12 @@
-import { fileURLToPath } from 'node:url';
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
 import { INTERRUPTED, listenForInterrupt } from '../run/interrupt.js';
 import { formatDuration } from '../run/progress.js';
 import type { Plan } from '../sweep/index.js';
-import { askToGoOn, requireSomebodyToAsk } from './ask.js';
+import { collect } from './flags.js';
+import { shippedConfig } from './names.js';
 import { requireData, type SweepFlags, sweepOptions } from './sweep.js';
-import { collect } from './train.js';
+import { askToGoOn, requireSomebodyToAsk } from './terminal.js';
 
 interface ReproduceFlags extends Omit<SweepFlags, 'dryRun'> {
   readonly scale: Scale;
@@ -46,7 +46,7 @@ export function registerReproduce(program: Command): void {
           .default('smoke'),
       )
       .option('--data <path>', 'where the data are (small and full)')
-      .option('--set <key=value>', 'lay a value over the training configuration; may be repeated', collect, []),
+      .option('--set <key=value>', 'override a key of the training configuration; may be repeated', collect, []),
   )
     .option('--yes', 'do not ask before the runs begin', false)
     .addHelpText(
@@ -65,11 +65,11 @@ Examples:
 
 async function reproduce(name: string, flags: ReproduceFlags): Promise<void> {
   const { loadGrid, countRuns } = await import('../sweep/index.js');
-  const { planOf } = await import('./sweep-plan.js');
+  const { planOf } = await import('./sweep-run.js');
+  const { withModules } = await import('./problems.js');
   const { set, data } = dataOptions(name, flags);
-  const file = fileURLToPath(new URL(`../../configs/sweeps/${name}-${flags.scale}.yaml`, import.meta.url));
-  const grid = loadGrid(file, flags.seeds);
-  const plan = planOf(grid, { set: [...set, ...flags.set], data, out: flags.out });
+  const grid = loadGrid(shippedConfig(`sweeps/${name}-${flags.scale}`), flags.seeds);
+  const plan = await withModules(() => planOf(grid, { set: [...set, ...flags.set], data, out: flags.out }));
   say(flags, summary(plan, countRuns(grid)));
   if (!(await mayBegin(plan, flags))) return;
 
@@ -119,13 +119,13 @@ async function mayBegin(plan: Plan, flags: ReproduceFlags): Promise<boolean> {
   const { estimate, isDone, plannedRuns } = await import('../sweep/index.js');
   const left = plannedRuns(plan).flatMap(({ run }) => (isDone(run.job) ? [] : [run]));
   if (left.length === 0) return true;
-  if (!flags.yes) requireSomebodyToAsk('The runs are not begun unasked.');
+  if (!flags.yes) requireSomebodyToAsk('The runs are started only after a confirmation.');
   const ending = new AbortController();
   const interrupt = listenForInterrupt({ announce: () => ending.abort() });
   const { seconds, trials } = await estimate(left, {
     cores: flags.cores,
     signal: ending.signal,
-    onTrial: ({ name }) => say(flags, `trying out ${name} for some seconds`),
+    onTrial: ({ name }) => say(flags, `timing ${name} for a few seconds`),
   }).finally(() => interrupt.dispose());
   if (ending.signal.aborted) {
     process.exitCode = INTERRUPTED;
@@ -135,7 +135,7 @@ async function mayBegin(plan: Plan, flags: ReproduceFlags): Promise<boolean> {
   say(
     flags,
     `${left.length} trainings will take ${time} on ${flags.cores} cores, by ${trials} short trials; evaluations and runs ` +
-      'with chosen settings come on top',
+      'with chosen settings are not included',
   );
   return flags.yes || (await askToGoOn('Go on?'));
 }

@@ -11,8 +11,10 @@ import {
   type TestSignature,
   terMetric,
 } from '../metrics/index.js';
-import { addBleuFlags, type BleuFlags, bleuOf, print, wholeNumber } from './score-flags.js';
+import { wholeNumber } from './flags.js';
 import { readAligned } from './score-input.js';
+import { addBleuFlags, type BleuFlags, bleuOf } from './score-text.js';
+import { print } from './terminal.js';
 
 interface CompareFlags extends BleuFlags {
   metric: 'bleu' | 'chrf' | 'ter';
@@ -40,9 +42,9 @@ export function registerCompare(score: Command): void {
       .option(
         '--samples <n>',
         'resamples or trials (default: 1000 for bootstrap, 10000 for randomisation)',
-        wholeNumber(1),
+        wholeNumber('--samples'),
       )
-      .option('--seed <n>', 'seed of the draws', wholeNumber(0, 2 ** 32 - 1), 12345),
+      .option('--seed <n>', 'seed of the draws', wholeNumber('--seed', 0, 2 ** 32 - 1), 12345),
   )
     .option('--json', 'print one JSON object')
     .addHelpText(

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
-import { dailyScores, forecastScores } from '../metrics/index.js';
-import { print } from './score-flags.js';
-import { type ForecastColumns, parseForecast } from './score-forecast-table.js';
-import { readInput } from './score-input.js';
+import { CsvError, parse } from 'csv-parse/sync';
+import { InputError } from '../errors.js';
+import { dailyScores, type ForecastDay, forecastScores } from '../metrics/index.js';
+import { readInput, type ScoreInput } from './score-input.js';
+import { print } from './terminal.js';
 
 interface ForecastFlags extends ForecastColumns {
   perDay?: boolean;
@@ -49,4 +50,106 @@ the days with a defined IC.`,
 
 function figure(value: number): string {
   return Number.isNaN(value) ? 'undefined' : value.toPrecision(6);
+}
+
+/** Which column holds what. */
+export interface ForecastColumns {
+  readonly date: string;
+  readonly instrument: string;
+  readonly prediction: string;
+  readonly label: string;
+}
+
+/** Reads a table of predictions and labels into days, in the order of their first row. An empty cell or `nan` is NaN. */
+export function parseForecast({ name, bytes }: ScoreInput, columns: ForecastColumns): ForecastDay[] {
+  const days = new Map<string, { predictions: number[]; labels: number[]; rows: Map<string, number> }>();
+  let header: string[] | undefined;
+  let at = { date: 0, instrument: 0, prediction: 0, label: 0 };
+
+  const readRow = (cells: string[], line: number) => {
+    const where = { file: name, line };
+    if (header === undefined) {
+      header = cells;
+      at = findColumns(cells, columns, name);
+      return;
+    }
+    if (cells.length !== header.length) {
+      throw new InputError(`expected ${header.length} cells as in the header, found ${cells.length}`, where);
+    }
+    const [date, instrument] = [cells[at.date], cells[at.instrument]];
+    if (date === '') throw new InputError('expected a date, found an empty cell', { ...where, key: columns.date });
+    let day = days.get(date);
+    if (day === undefined) {
+      day = { predictions: [], labels: [], rows: new Map() };
+      days.set(date, day);
+    }
+    const earlier = day.rows.get(instrument);
+    if (earlier !== undefined) {
+      throw new InputError(`${instrument} on ${date} is already in line ${earlier}: expected one row for each`, where);
+    }
+    day.rows.set(instrument, line);
+    day.predictions.push(readNumber(cells[at.prediction], { ...where, key: columns.prediction }));
+    day.labels.push(readNumber(cells[at.label], { ...where, key: columns.label }));
+  };
+
+  readRows(name, bytes, readRow);
+  if (days.size === 0) throw new InputError('the file has a header but no rows', { file: name });
+  return Array.from(days, ([date, { predictions, labels }]) => ({ date, predictions, labels }));
+}
+
+function readRows(name: string, bytes: Uint8Array, readRow: (cells: string[], line: number) => void): void {
+  try {
+    parse(decode(name, bytes), {
+      skip_empty_lines: true,
+      relax_column_count: true,
+      trim: true,
+      // The record is used here and not kept: null drops it.
+      on_record: (cells: string[], { lines }) => {
+        readRow(cells, lines);
+        return null;
+      },
+    });
+  } catch (error) {
+    if (error instanceof CsvError) throw new InputError(`the file is not CSV: ${error.message}`, { file: name });
+    throw error;
+  }
+}
+
+function decode(name: string, bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new InputError('the file is not UTF-8 text', { file: name });
+  }
+}
+
+function findColumns(header: readonly string[], columns: ForecastColumns, file: string) {
+  const find = (column: string) => {
+    const place = header.indexOf(column);
+    if (place === -1)
+      throw new InputError(`column ${column} is missing: found ${header.join(', ')}`, { file, line: 1 });
+    if (header.indexOf(column, place + 1) !== -1) {
+      throw new InputError(`column ${column} appears twice in the header`, { file, line: 1 });
+    }
+    return place;
+  };
+  return {
+    date: find(columns.date),
+    instrument: find(columns.instrument),
+    prediction: find(columns.prediction),
+    label: find(columns.label),
+  };
+}
+
+/** Squares of larger values, and their sums, are infinite. */
+const LARGEST = 1e150;
+
+const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+
+function readNumber(text: string, where: { file: string; line: number; key: string }): number {
+  if (text === '' || text.toLowerCase() === 'nan') return Number.NaN;
+  const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
+  if (Math.abs(value) <= LARGEST) return value;
+  if (!Number.isNaN(value)) throw new InputError(`${text} is too large, expected at most ${LARGEST} in size`, where);
+  throw new InputError(`expected a number or an empty cell, found ${text}`, where);
 }

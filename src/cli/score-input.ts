@@ -32,8 +32,10 @@ export async function readInputs(paths: readonly string[]): Promise<ScoreInput[]
 /**
  * The lines of a text, split at "\n" only (a line may hold any other separator Unicode knows); a newline at the end does
  * not begin another line. A byte order mark is text, as it is for sacreBLEU.
+ *
+ * @param onBad is called with the error of a line that is not UTF-8, which is then empty. Default: it is thrown
  */
-export function splitLines({ name, bytes }: ScoreInput): string[] {
+export function splitLines({ name, bytes }: ScoreInput, onBad?: (error: InputError) => void): string[] {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   const lines: string[] = [];
   for (let start = 0; start < bytes.length; ) {
@@ -42,7 +44,10 @@ export function splitLines({ name, bytes }: ScoreInput): string[] {
     try {
       lines.push(decoder.decode(bytes.subarray(start, end)));
     } catch {
-      throw new InputError('the line is not UTF-8 text', { file: name, line: lines.length + 1 });
+      const error = new InputError('the line is not UTF-8 text', { file: name, line: lines.length + 1 });
+      if (onBad === undefined) throw error;
+      onBad(error);
+      lines.push('');
     }
     start = end + 1;
   }
@@ -52,7 +57,7 @@ export function splitLines({ name, bytes }: ScoreInput): string[] {
 /** Reads texts that must have a line for a line. */
 export async function readAligned(paths: readonly string[]): Promise<string[][]> {
   const inputs = await readInputs(paths);
-  const texts = inputs.map(splitLines);
+  const texts = inputs.map((input) => splitLines(input));
   for (const [i, lines] of texts.entries()) {
     if (lines.length !== texts[0].length) {
       const [first, other] = [`${inputs[0].name} has ${count(texts[0].length)}`, `${inputs[i].name} ${lines.length}`];

@@ -11,24 +11,25 @@ import {
   oddDelays,
   parseInstance,
 } from '../metrics/index.js';
-import { print, warn } from './score-flags.js';
 import { readInput, splitLines } from './score-input.js';
+import { print, warn } from './terminal.js';
 
 interface LatencyFlags {
   convention: LatencyConvention;
   unit?: LatencyUnit;
+  computationAware?: boolean;
   perInstance?: boolean;
   json?: boolean;
 }
 
-const MEASURES = ['AL', 'LAAL', 'AP', 'DAL'] as const;
-const UNDEFINED = { AL: null, LAAL: null, AP: null, DAL: null };
+const MEASURES = ['AL', 'LAAL', 'AP', 'DAL', 'YAAL', 'ATD'] as const;
+const UNDEFINED = Object.fromEntries(MEASURES.map((name) => [name, null]));
 
 /** `tcts score latency`. */
 export function registerLatency(score: Command): void {
   score
     .command('latency')
-    .description('AL, LAAL, AP and DAL of simultaneous translations')
+    .description('AL, LAAL, AP, DAL, YAAL and ATD of simultaneous translations')
     .argument(
       '<instances>',
       "a JSON object a line, or SimulEval's instances.log (- for standard input; .gz is read too)",
@@ -44,6 +45,7 @@ export function registerLatency(score: Command): void {
         'simuleval: what delays and references are counted in (default: what the file says, else word)',
       ).choices(LATENCY_UNITS),
     )
+    .option('--computation-aware', 'by the recorded elapsed times instead of the delays')
     .option('--per-instance', 'also the figures of each instance')
     .option('--json', 'print one JSON object')
     .addHelpText(
@@ -54,7 +56,9 @@ Example:
 
 delays: source words read before each output word, or with --unit char before each character, for languages that are
 written without spaces. Instead of reference_length a reference text is accepted. Instances without output are skipped;
-one without a reference is measured by its own length. Delays that fall or go beyond the source are counted and said.`,
+one without a reference is measured by its own length. Delays that fall or go beyond the source are counted and said.
+YAAL is a mean over the instances that wrote something before the end of their source. elapsed, for --computation-aware:
+when each output word was written, in the unit of the delays, which it must not be below.`,
     )
     .action(async (path: string, flags: LatencyFlags) => {
       const input = await readInput(path);
@@ -69,20 +73,32 @@ one without a reference is measured by its own length. Delays that fall or go be
       if (instances.every((instance) => instance.delays.length === 0)) {
         throw new InputError('no instance has an output: latency is undefined', { file: input.name });
       }
-      const { counted, skipped, ...mean } = corpusLatency(instances, flags.convention);
-      const each = flags.perInstance ? instances.map((one) => instanceLatency(one, flags.convention)) : undefined;
+      const { convention, computationAware = false } = flags;
+      if (computationAware) requireElapsed(instances, input.name);
+      const { counted, skipped, simultaneous, ...mean } = corpusLatency(instances, convention, { computationAware });
+      const each = flags.perInstance
+        ? instances.map((one) => instanceLatency(one, convention, { computationAware }))
+        : undefined;
       const withoutReference = instances.filter((one) => one.referenceLength === undefined).length;
       const { falling, beyondSource } = oddDelays(instances);
       if (flags.convention === 'simuleval') warnOfLengths(instances, input.name);
 
       if (flags.json) {
-        const counts = { counted, skipped, without_reference: withoutReference, falling, beyond_source: beyondSource };
+        const counts = {
+          counted,
+          skipped,
+          simultaneous,
+          without_reference: withoutReference,
+          falling,
+          beyond_source: beyondSource,
+        };
         const list = each?.map((latency) => latency ?? UNDEFINED);
-        print(JSON.stringify({ convention: flags.convention, ...mean, ...counts, instances: list }));
+        const how = computationAware ? { convention, computation_aware: true } : { convention };
+        print(JSON.stringify({ ...how, ...mean, ...counts, instances: list }));
         return;
       }
       for (const [i, latency] of each?.entries() ?? []) {
-        const figures = MEASURES.map((name) => latency?.[name].toFixed(3) ?? '–');
+        const figures = MEASURES.map((name) => shown(latency?.[name]));
         print([i + 1, ...figures].join('\t'));
       }
       const notes = [counted === 1 ? '1 instance' : `${counted} instances`];
@@ -92,9 +108,33 @@ one without a reference is measured by its own length. Delays that fall or go be
       }
       if (falling > 0) notes.push(`${falling} with falling delays`);
       if (beyondSource > 0) notes.push(`${beyondSource} with delays beyond the source`);
-      print(`${MEASURES.map((name) => `${name} = ${mean[name].toFixed(3)}`).join('  ')}`);
-      print(`${flags.convention} convention, ${notes.join(', ')}`);
+      if (simultaneous < counted)
+        notes.push(`${counted - simultaneous} without YAAL: nothing written before the source ended`);
+      print(`${MEASURES.map((name) => `${name} = ${shown(mean[name])}`).join('  ')}`);
+      print(`${convention} convention, ${computationAware ? 'computation-aware, ' : ''}${notes.join(', ')}`);
     });
+}
+
+function shown(figure: number | null | undefined): string {
+  return figure?.toFixed(3) ?? '–';
+}
+
+/** Computation-aware latency of instances without a clock would be that of the delays, or 0. */
+function requireElapsed(instances: readonly LatencyInstance[], file: string): void {
+  for (const [i, { delays, elapsed }] of instances.entries()) {
+    const where = { file, line: i + 1, key: 'elapsed' };
+    if (delays.length === 0) continue;
+    if (elapsed === undefined) {
+      throw new InputError(
+        'no elapsed times are recorded, which --computation-aware needs (zeros count as none)',
+        where,
+      );
+    }
+    const early = Array.from(elapsed).findIndex((time, at) => time < delays[at]);
+    if (early < 0) continue;
+    const found = `${elapsed[early]} for a delay of ${delays[early]}`;
+    throw new InputError(`expected times in the unit of the delays and not below them, found ${found}`, where);
+  }
 }
 
 /** Outputs that are many times as long as their references, or the reverse, were hardly counted in the same unit. */

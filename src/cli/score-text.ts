@@ -1,14 +1,28 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { InputError } from '../errors.js';
 import {
+  type BleuOptions,
+  type BleuScore,
+  bleuFromStatistics,
   bleuMetric,
   chrfMetric,
+  formatBleu,
+  formatMultiBleu,
+  isWithoutSpaces,
   measureSegments,
+  multiBleuFromStatistics,
+  multiBleuMetric,
   type SegmentMetric,
+  SMOOTHINGS,
+  type Smoothing,
   sumSegments,
+  TOKENIZER_NAMES,
+  type TokenizerName,
   terMetric,
 } from '../metrics/index.js';
-import { addBleuFlags, type BleuFlags, bleuOf, print, warnOfSpaces, wholeNumber } from './score-flags.js';
+import { positiveNumber, wholeNumber } from './flags.js';
 import { readAligned } from './score-input.js';
+import { print, warn } from './terminal.js';
 
 interface TextFlags extends BleuFlags {
   sentence?: boolean;
@@ -75,8 +89,8 @@ export function registerChrfAndTer(score: Command): void {
     .description('chrF of a translation, as sacreBLEU computes it')
     .argument('<hyp>', 'translation, a segment a line (- for standard input; .gz is read too)')
     .argument('<ref...>', 'one or more references')
-    .option('--word-order <n>', 'longest n-gram of words; 2 gives chrF++', wholeNumber(0), 0)
-    .option('--beta <n>', 'weight of recall', wholeNumber(1), 2)
+    .option('--word-order <n>', 'longest n-gram of words; 2 gives chrF++', wholeNumber('--word-order', 0), 0)
+    .option('--beta <n>', 'weight of recall', wholeNumber('--beta'), 2)
     .option('--lowercase', 'ignore case')
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nExample:\n  tcts score chrf out.de test.de --word-order 2')
@@ -132,4 +146,64 @@ function printScore(metric: SegmentMetric, [ours, ...theirs]: string[][], json =
   const signature = metric.signature(theirs.length);
   if (json) print(JSON.stringify({ name: metric.name, score, signature }));
   else print(`${metric.name}|${signature} = ${score.toFixed(2)}`);
+}
+
+/** The flags that say which BLEU is meant. */
+export interface BleuFlags {
+  tokenize?: TokenizerName;
+  smooth?: Smoothing;
+  smoothValue?: number;
+  lowercase?: boolean;
+  effectiveOrder?: boolean;
+  multiBleu?: boolean;
+}
+
+export function addBleuFlags(command: Command): Command {
+  return command
+    .addOption(new Option('--tokenize <name>', 'tokeniser of BLEU (default: 13a)').choices(TOKENIZER_NAMES))
+    .addOption(new Option('--smooth <method>', 'smoothing of BLEU (default: exp)').choices(SMOOTHINGS))
+    .option(
+      '--smooth-value <x>',
+      'ε of floor (default: 0.1) or k of add-k (default: 1)',
+      positiveNumber('--smooth-value'),
+    )
+    .option('--lowercase', 'ignore case')
+    .addOption(
+      new Option('--multi-bleu', 'BLEU of tokenised text as multi-bleu.perl prints it').conflicts([
+        'tokenize',
+        'smooth',
+        'smoothValue',
+        'effectiveOrder',
+        'sentence',
+      ]),
+    );
+}
+
+/** The BLEU the flags ask for, and the way its own tool prints it. */
+export function bleuOf(flags: BleuFlags): {
+  metric: SegmentMetric;
+  evaluate: (sums: ArrayLike<number>) => BleuScore;
+  format: (score: BleuScore, signature: string) => string;
+} {
+  if (flags.multiBleu) {
+    return { metric: multiBleuMetric(flags), evaluate: multiBleuFromStatistics, format: formatMultiBleu };
+  }
+  if (flags.smoothValue !== undefined && flags.smooth !== 'floor' && flags.smooth !== 'add-k') {
+    throw new InputError('--smooth-value needs --smooth floor or --smooth add-k');
+  }
+  const options: BleuOptions = flags;
+  return {
+    metric: bleuMetric(options),
+    evaluate: (sums) => bleuFromStatistics(sums, options),
+    format: (score, signature) => `BLEU|${signature} = ${formatBleu(score)}`,
+  };
+}
+
+/** BLEU of sentences that count as single words is 0, or next to it, whatever they say. */
+export function warnOfSpaces({ tokenize, multiBleu }: BleuFlags, references: readonly (readonly string[])[]): void {
+  if (tokenize !== undefined || multiBleu || !isWithoutSpaces(references.flat())) return;
+  warn(
+    'the references are written without spaces, and the tokeniser 13a takes what stands between spaces for a word: ' +
+      '--tokenize zh is for Chinese, char for other languages',
+  );
 }

@@ -8,7 +8,7 @@ import { registerBleu, registerChrfAndTer } from './score-text.js';
 export function registerScore(program: Command): void {
   const score = program
     .command('score')
-    .description('score translations, latencies and forecasts from files')
+    .description('Score translations, latencies and forecasts from files.')
     .addHelpText(
       'after',
       `

@@ -1,14 +1,20 @@
 import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { InputError } from '../errors.js';
 import { isRun, listenForInterrupt } from '../run/index.js';
-import { addSearchFlags, POLICY_HELP, type SearchFlags, searchOf } from './search-flags.js';
+import { addSearchFlags, fromEnvironment, policyHelp, type SearchFlags, searchOf } from './flags.js';
+import { runFolder } from './names.js';
 
 interface ServeFlags extends SearchFlags {
   readonly port: string;
   readonly host: string;
   readonly name?: readonly string[];
+  readonly token?: string;
+  readonly tokenEnv?: string;
   readonly browser?: boolean;
+  readonly module?: readonly string[];
   readonly simuleval?: string;
   readonly policy?: string;
 }
@@ -22,10 +28,13 @@ export function registerServe(program: Command): void {
     .option('--port <n>', 'port of the page', '8470')
     .option(
       '--host <address>',
-      'address to bind to; beyond loopback, whoever reaches it can use the models',
+      'address to bind to; beyond loopback a token is needed, and one is made if none is given',
       '127.0.0.1',
     )
+    .option('--token <text>', 'who opens the page must know it: it is part of the link that is printed')
+    .option('--token-env <name>', 'environment variable with that token, which keeps it out of the list of processes')
     .option('--name <host...>', 'further names under which the page may be reached')
+    .option('--module <file...>', 'modules to load first, such as one that adds a policy of your own')
     .option('--browser', 'offer to run the model in the page itself, with ONNX Runtime for the web')
     .option('--simuleval <port>', 'instead of the page, be a remote agent of SimulEval for one run')
     .option('--policy <spec>', 'policy of that agent, as wait-k:3; default the one that the run was trained for');
@@ -36,7 +45,7 @@ export function registerServe(program: Command): void {
 With a beam, what is left to be written after the last word comes at once. Ctrl-C stops when the translations under way
 are complete.
 
-${POLICY_HELP}
+${policyHelp()}
 
 Examples:
   tcts serve runs
@@ -48,22 +57,41 @@ Examples:
   command.setOptionValueWithSource('beam', '1', 'default');
 }
 
-async function serveCommand(folder: string, flags: ServeFlags): Promise<void> {
+async function serveCommand(given: string, flags: ServeFlags): Promise<void> {
+  const folder = runFolder(given);
   if (!existsSync(folder)) {
     throw new InputError('there is no such folder: give one that holds runs, or train one first', { file: folder });
   }
-  const common = { host: flags.host, names: flags.name, ...searchOf(flags) };
-  const { startAgent, startServer } = await import('../serve/index.js');
+  const missing = flags.module?.find((file) => !existsSync(file));
+  if (missing !== undefined) throw new InputError('there is no such module', { file: missing });
+  const modules = (flags.module ?? []).map((file) => pathToFileURL(resolve(file)).href);
+  for (const module of modules) await import(module);
+  const common = { host: flags.host, names: flags.name, modules, ...searchOf(flags) };
+  const { isLoopback, startAgent, startServer } = await import('../serve/index.js');
+  const isLocal = isLoopback(flags.host);
   if (flags.simuleval !== undefined) {
     if (!isRun(folder)) throw new InputError('an agent translates with one run: give its folder', { file: folder });
     const port = portOf('--simuleval', flags.simuleval);
+    if (flags.token !== undefined || flags.tokenEnv !== undefined) {
+      throw new InputError('SimulEval cannot send a token: leave it out', { key: '--token' });
+    }
+    if (!isLocal) warn(`${flags.host} can be reached from other machines, and SimulEval knows no password`);
     return untilStopped(
       await startAgent({ ...common, run: folder, port, policy: flags.policy }),
       'agent of SimulEval at',
     );
   }
   const port = portOf('--port', flags.port);
-  await untilStopped(await startServer({ ...common, folder, port, browser: flags.browser }), 'open');
+  const token = flags.tokenEnv === undefined ? flags.token : fromEnvironment('--token-env', flags.tokenEnv);
+  const { link, close } = await startServer({ ...common, folder, port, token, browser: flags.browser });
+  if (!isLocal) {
+    warn(`${flags.host} can be reached from other machines: whoever has the link can use the models and see the runs`);
+  }
+  await untilStopped({ url: link, close }, 'open');
+}
+
+function warn(sentence: string): void {
+  process.stderr.write(`warning: ${sentence}\n`);
 }
 
 /** Serves until Ctrl-C. */

@@ -1,8 +1,82 @@
 import { dirname } from 'node:path';
 import { INTERRUPTED, listenForInterrupt } from '../run/index.js';
-import { countRuns, type Executor, localExecutor, type Plan, runSweep, type SweepRecord } from '../sweep/index.js';
-import type { QueueFlags } from './queue-flags.js';
+import {
+  countRuns,
+  type Executor,
+  type Grid,
+  isDone,
+  localExecutor,
+  type Plan,
+  type PlannedRun,
+  type PlanOptions,
+  plannedRuns,
+  planSweep,
+  runSweep,
+  type SweepRecord,
+} from '../sweep/index.js';
+import { textTable } from '../text-table.js';
+import type { QueueFlags } from './flags.js';
+import { kindOf, trainConfigSchema, validationOf } from './problems.js';
 import { SweepView } from './sweep-view.js';
+import { nextLines } from './terminal.js';
+
+type PlanFlags = Pick<PlanOptions, 'set' | 'data' | 'out'>;
+
+/** What a grid comes to with the problems and verbs of this tool; within `withModules`, unless no module is named. */
+export function planOf(grid: Grid, { set, data, out }: PlanFlags = {}): Plan {
+  const evaluated = (problem: { readonly kind: string }) => kindOf(problem)?.evaluate !== undefined;
+  return planSweep(grid, { schema: trainConfigSchema, set, data, out, evaluated });
+}
+
+/** A plan for programs, and for people. */
+export function describePlan(plan: Plan) {
+  const runs = plannedRuns(plan).map(({ run, candidate }) => ({
+    name: run.name,
+    state: stateOf(run),
+    cores: run.job.cores,
+    updates: run.config.training.episodes * run.config.training.steps,
+    after: run.job.after.map((verb) => verb.join(' ')),
+    candidate,
+  }));
+  const steps = laterSteps(plan);
+  const rows = runs.map(({ name, state, cores, updates, after, candidate }) => [
+    name,
+    state,
+    String(cores),
+    String(updates),
+    candidate ? '(candidate)' : after.join('; '),
+  ]);
+  const table = textTable(['run', 'state', 'cores', 'updates', 'then'], rows);
+  return {
+    json: { folder: plan.folder, runs, steps },
+    text: [table, ...steps, `run folders: ${plan.folder}`].join('\n'),
+  };
+}
+
+function stateOf({ job }: PlannedRun): 'to do' | 'done' {
+  return isDone(job) ? 'done' : 'to do';
+}
+
+/** What can be begun only when other runs have ended, in words. */
+function laterSteps({ groups, waitKStar }: Plan): string[] {
+  const selecting = groups
+    .filter(({ settings }) => settings[0].variants.length > 1)
+    .map(
+      ({ name, settings, seeds, selectSeeds }) =>
+        `${name}: of ${settings[0].variants.length} candidates for each of ${settings.length} settings, the best in ` +
+        `validation with seed ${selectSeeds.join(', ')} is run with ${seeds.length} seeds`,
+    );
+  const filled = groups.flatMap(({ name, atBestWait, warmStart }) => [
+    ...(atBestWait === undefined ? [] : [`${name}: ${atBestWait} is the k* of the main task`]),
+    ...(warmStart === undefined
+      ? []
+      : [`${name}: each run starts from that of ${warmStart} with its main task and seed`]),
+  ]);
+  const star = waitKStar && [
+    `wait-k*: for k = ${waitKStar.for.join(', ')}, the run of ${waitKStar.among} with the lowest loss on ${waitKStar.split}`,
+  ];
+  return [...selecting, ...(star ?? []), ...filled];
+}
 
 export interface SweepRunOptions extends QueueFlags {
   /** Cores of this machine to use; those of the workers of a queue are theirs. */
@@ -14,7 +88,9 @@ export interface SweepRunOptions extends QueueFlags {
 /** Runs a sweep, shows how it goes, prints what has come of it and sets the exit code. */
 export async function sweepRun(plan: Plan, options: SweepRunOptions): Promise<SweepRecord> {
   const { quiet, json } = options;
-  const view = new SweepView({ total: countRuns(plan.grid), quiet });
+  const problems = new Map(plannedRuns(plan).map(({ run }) => [run.group, run.config.problem]));
+  const validation = (run: string) => validationOf(problems.get(run.split(',', 1)[0]) ?? {});
+  const view = new SweepView({ total: countRuns(plan.grid), quiet, validation });
   const ending = new AbortController();
   const interrupt = listenForInterrupt({
     announce: (signal) => {
@@ -63,5 +139,6 @@ function report(record: SweepRecord, { folder }: Plan, json: boolean): void {
     .filter(({ state }) => state === 'failed')
     .map(({ name, reason }) => `${name}: ${reason}`);
   const lines = [...choices, ...failures, `${record.runs.length} runs: ${counts.filter(Boolean).join(', ')}`];
-  process.stdout.write(`${[...lines, `run folders: ${folder}`].join('\n')}\n`);
+  const next = failed + stopped > 0 ? [] : [nextLines([`tcts report ${folder}`])];
+  process.stdout.write(`${[...lines, `run folders: ${folder}`, ...next].join('\n')}\n`);
 }

@@ -1,13 +1,14 @@
 import { formatDuration, type ProgressStream } from '../run/index.js';
 import type { JobProgress, RunRecord } from '../sweep/index.js';
-import { textTable } from './text-table.js';
-import { formatFigure } from './train.js';
+import { formatFigure, textTable } from '../text-table.js';
 
 export interface SweepViewOptions {
   /** Runs that there will be. */
   readonly total: number;
   /** Show nothing. Default false. */
   readonly quiet?: boolean;
+  /** What the validation of a run measures. Default: its performance as it is. */
+  readonly validation?: (run: string) => { readonly name: string; readonly sign: 1 | -1 };
   /** Default standard error. */
   readonly stream?: ProgressStream;
   /** A clock in milliseconds. */
@@ -23,6 +24,7 @@ interface Running {
 export class SweepView {
   private readonly total: number;
   private readonly quiet: boolean;
+  private readonly validation: Required<SweepViewOptions>['validation'];
   private readonly stream: ProgressStream;
   private readonly now: () => number;
   private readonly began: number;
@@ -35,7 +37,9 @@ export class SweepView {
   private drawnLines = 0;
   private nextDraw = 0;
 
-  constructor({ total, quiet = false, stream = process.stderr, now = () => performance.now() }: SweepViewOptions) {
+  constructor(options: SweepViewOptions) {
+    const { total, quiet = false, stream = process.stderr, now = () => performance.now() } = options;
+    this.validation = options.validation ?? (() => ({ name: '', sign: 1 }));
     this.total = total;
     this.quiet = quiet;
     this.stream = stream;
@@ -80,10 +84,15 @@ export class SweepView {
     const details = [
       reason,
       state === 'done' && was === undefined && 'was done before',
-      best !== undefined && `validation ${formatFigure(best)}`,
+      best !== undefined && `validation ${this.measured(name, best, true)}`,
       was !== undefined && formatDuration((this.now() - was.since) / 1000),
     ].filter(Boolean);
     return `${words}${name}${details.length === 0 ? '' : `: ${details.join(', ')}`}`;
+  }
+
+  private measured(run: string, best: number, named = false): string {
+    const { name, sign } = this.validation(run);
+    return `${named && name !== '' ? `${name} ` : ''}${formatFigure(sign * best)}`;
   }
 
   private line(text: string): void {
@@ -100,7 +109,7 @@ export class SweepView {
       const { step, steps, best } = progress;
       const share = steps === undefined ? '' : `${Math.floor((100 * step) / steps)} %`;
       const time = formatDuration((this.now() - since) / 1000);
-      return [name, String(step), share, best === undefined ? '–' : formatFigure(best), time];
+      return [name, String(step), share, best === undefined ? '–' : this.measured(name, best), time];
     });
     const table = textTable(['run', 'update', '', 'validation', 'time'], rows);
     const width = Math.max(20, (this.stream.columns || 80) - 1);

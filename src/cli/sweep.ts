@@ -2,10 +2,9 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
-import { askToGoOn } from './ask.js';
-import { type QueueFlags, queueOptions } from './queue-flags.js';
-import { wholeNumber } from './score-flags.js';
-import { collect } from './train.js';
+import { collect, type QueueFlags, queueOptions, wholeNumber } from './flags.js';
+import { configFile } from './names.js';
+import { askToGoOn } from './terminal.js';
 
 export interface SweepFlags extends QueueFlags {
   readonly set: readonly string[];
@@ -25,7 +24,7 @@ export function registerSweep(program: Command): void {
       .command('sweep')
       .description('Train and evaluate every combination of a grid of settings.')
       .argument('<grid>', 'grid file; every key is explained in configs/sweeps/reference.yaml')
-      .option('--set <key=value>', 'lay a value over the training configuration; may be repeated', collect, [])
+      .option('--set <key=value>', 'override a key of the training configuration; may be repeated', collect, [])
       .option('--data <folder>', 'what {data} stands for in the values of the grid'),
   )
     .option('--dry-run', 'print what would be run', false)
@@ -46,13 +45,14 @@ Examples:
     .action(async (file: string, flags: SweepFlags) => {
       const { loadGrid, countRuns } = await import('../sweep/index.js');
       if (flags.data !== undefined) requireData(flags.data, 'a folder with the data of the grid');
-      const grid = loadGrid(file, flags.seeds);
+      const grid = loadGrid(configFile(file, 'sweeps'), flags.seeds);
       const count = countRuns(grid);
       if (count > MANY && !flags.yes && !flags.dryRun) {
         if (!(await askToGoOn(`The grid has ${count} runs. Go on?`))) return;
       }
-      const { planOf, describePlan } = await import('./sweep-plan.js');
-      const plan = planOf(grid, flags);
+      const { planOf, describePlan } = await import('./sweep-run.js');
+      const { withModules } = await import('./problems.js');
+      const plan = await withModules(() => planOf(grid, flags));
       if (flags.dryRun) {
         const { json, text } = describePlan(plan);
         process.stdout.write(flags.json ? `${JSON.stringify(json)}\n` : `${text}\n`);
@@ -66,11 +66,11 @@ Examples:
 /** The options that `sweep` and `reproduce` share. */
 export function sweepOptions(command: Command): Command {
   return queueOptions(command)
-    .option('--out <folder>', 'folder in which that of the sweep is made')
+    .option('--out <folder>', 'parent folder of the sweep')
     .option('--seeds <list>', "seeds in place of the grid's: 1,2,5 or 201-205", seedList)
     .addOption(
       new Option('--cores <n>', 'cores that the runs keep busy together')
-        .argParser(wholeNumber(1))
+        .argParser(wholeNumber('--cores'))
         .default(availableParallelism(), 'those of the machine'),
     )
     .option('--quiet', 'show no progress', false)

@@ -1,10 +1,16 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { InputError } from '../errors.js';
-import type { Ranks } from '../ranks.js';
+import { launch } from '../mpi.js';
+import { Ranks } from '../ranks.js';
 import { INTERRUPTED } from '../run/interrupt.js';
-import { inMpiJob } from './mpi-job.js';
+import { formatFigure, wrapped } from '../text-table.js';
+import { setOption } from './flags.js';
+import { configFile, runFolder } from './names.js';
+import { reportError } from './report-errors.js';
+import { nextLines } from './terminal.js';
 
 interface TrainOptions {
   readonly set: readonly string[];
@@ -18,16 +24,16 @@ interface TrainOptions {
 }
 
 export function registerTrain(program: Command): void {
-  program
+  const command = program
     .command('train')
     .description('Train a model as a configuration says, in a run folder of its own.')
-    .argument('<config>', 'configuration file; with --resume a run folder will do')
-    .option('--set <key=value>', 'lay a value over the configuration; may be repeated', collect, [])
+    .argument('<config>', 'configuration file, or the name of a shipped one; with --resume a run folder will do');
+  setOption(command)
     .option('--strategy <name>', 'short for --set strategy.name=<name>')
     .option('--main <m>', 'short for --set problem.main=<m>')
     .option('--tasks <n>', 'short for --set problem.tasks=<n>')
     .option('--model <name>', 'short for --set problem.model.name=<name>')
-    .option('--resume', 'go on with a run that was stopped, killed or interrupted', false)
+    .option('--resume', 'continue a run that was stopped or killed', false)
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print the result as JSON', false)
     .addHelpText(
@@ -45,21 +51,23 @@ Examples:
     .action((target: string, options: TrainOptions) => inMpiJob((ranks) => trainCommand(target, options, ranks)));
 }
 
-async function trainCommand(target: string, options: TrainOptions, ranks?: Ranks): Promise<void> {
+async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks): Promise<void> {
   // Only here: other verbs need not wait until the runtime is loaded.
   const { loadConfig, runPath } = await import('../run/index.js');
-  const { trainConfigSchema } = await import('./problems.js');
+  const { nextCommands, trainConfigSchema, validationOf, withModules } = await import('./problems.js');
   const { trainingRun } = await import('./training-run.js');
 
+  const target = options.resume && !existsSync(given) ? runFolder(given) : given;
   const isFolder = existsSync(target) && statSync(target).isDirectory();
   if (isFolder && !options.resume) {
     throw new InputError('it is a folder, expected a configuration file (or --resume with a run folder)', {
       file: target,
     });
   }
-  const file = isFolder ? join(target, 'config.yaml') : target;
-  const config = loadConfig(trainConfigSchema, file, { set: [...shorthands(options), ...options.set] });
-  const folder = isFolder ? target : runPath(config, target);
+  const file = isFolder ? join(target, 'config.yaml') : configFile(target);
+  const set = [...shorthands(options), ...options.set];
+  const config = await withModules(() => loadConfig(trainConfigSchema, file, { set }));
+  const folder = isFolder ? target : runPath(config, file);
   const { resume, quiet } = options;
   const { outcome, result } = await trainingRun(config, { folder, resume, quiet, ranks });
 
@@ -73,19 +81,16 @@ async function trainCommand(target: string, options: TrainOptions, ranks?: Ranks
     return;
   }
   const { best, test } = result;
-  const figures = Object.entries(test ?? {}).map(([name, value]) => `${name} ${formatFigure(value)}`);
+  const { name, sign } = validationOf(config.problem);
+  const figures = Object.entries(test ?? {}).map(([figure, value]) => `${figure} ${formatFigure(value)}`);
   const lines = [
     `finished after ${outcome.step} updates`,
-    best && `best validation performance ${formatFigure(best.performance)}, at update ${best.update}`,
-    figures.length > 0 && `that model on test data: ${figures.join(', ')}`,
+    best && `best validation ${name} ${formatFigure(sign * best.performance)}, at update ${best.update}`,
+    figures.length > 0 && wrapped(`that model on test data: ${figures.join(', ')}`),
     `run folder: ${folder}`,
+    nextLines(nextCommands(config.problem, folder)),
   ];
   process.stdout.write(`${lines.filter(Boolean).join('\n')}\n`);
-}
-
-/** Four significant digits. */
-export function formatFigure(value: number): string {
-  return String(Number(value.toPrecision(4)));
 }
 
 /** The flags that stand for keys of the configuration, as assignments to them. */
@@ -94,6 +99,26 @@ function shorthands({ strategy, main, tasks, model }: TrainOptions): string[] {
   return Object.entries(keys).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
 }
 
-export function collect(value: string, previous: string[]): string[] {
-  return [...previous, value];
+/**
+ * Runs a command in every process of the MPI job that this one belongs to, or alone, without ranks, if there is none.
+ * A process whose command fails says so and ends the job: the others may be waiting for it.
+ */
+async function inMpiJob(command: (ranks?: Ranks) => Promise<void>): Promise<void> {
+  const job = launch();
+  if (job === undefined) return command();
+  let ranks: Ranks | undefined;
+  try {
+    ranks = await Ranks.open(job);
+    await command(ranks);
+    ranks.close();
+  } catch (error) {
+    process.exitCode = 1;
+    // What is wrong in all processes, such as a typing error in the configuration, is rank 0's to say.
+    if (job.rank > 0) await sleep(GRACE);
+    reportError(error, job.rank === 0 ? 'tcts' : `tcts, process ${job.rank}`);
+    ranks?.abort(1);
+  }
 }
+
+/** Milliseconds in which rank 0 comes to the same end, if it does. */
+const GRACE = 2000;

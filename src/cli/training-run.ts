@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { z } from 'zod';
 import { InputError } from '../errors.js';
 import { DivergedError } from '../optim/index.js';
 import { Random } from '../random.js';
@@ -7,14 +8,21 @@ import {
   bestCheckpoint,
   checkpointFolder,
   latestCheckpoint,
+  loadConfig,
+  loadValues,
+  runPath,
   runSession,
   runSharedSession,
   type Session,
   type SessionOutcome,
   type Snapshot,
   shareSnapshot,
+  type TrainingResult,
+  trainedState,
+  validationMeasure,
   type WriteFile,
   workersOf,
+  writeResult,
 } from '../run/index.js';
 import {
   createStrategy,
@@ -27,7 +35,7 @@ import {
   train,
   trainee,
 } from '../schedule/index.js';
-import { createProblem, type TrainConfig } from './problems.js';
+import { createProblem, type TrainConfig, trainConfigSchema, withModules } from './problems.js';
 
 export interface TrainingRunOptions {
   readonly folder: string;
@@ -40,22 +48,36 @@ export interface TrainingRunOptions {
   readonly ranks?: Ranks;
 }
 
-/** What a run has come to; `result.json` of its folder. */
-export interface TrainingResult {
-  /** Updates made. */
-  readonly updates: number;
-  /** Validation performance on the main task, where it was best. */
-  readonly best: { readonly performance: number; readonly update: number } | null;
-  /** Figures of that best model on test data; null if the problem has none. */
-  readonly test: Readonly<Record<string, number>> | null;
-}
-
 export interface TrainingRun {
   readonly outcome: SessionOutcome;
   /** Undefined if the run was interrupted. */
   readonly result: TrainingResult | undefined;
   /** Names of the tasks. */
   readonly tasks: readonly string[];
+}
+
+export interface TrainRunOptions extends Omit<TrainingRunOptions, 'folder' | 'ranks'> {
+  /** Default: as the configuration says, `out` and `name`. */
+  readonly folder?: string;
+  /** Assignments `a.b=c` laid over the configuration. Default: none. */
+  readonly set?: readonly string[];
+}
+
+/**
+ * Trains as a configuration says, the path of a file or its values, in a run folder: what `tcts train` does. A run that
+ * is there is gone on with if `resume` is true; the same configuration gives the same bits.
+ */
+export async function trainRun(
+  config: string | z.input<typeof trainConfigSchema>,
+  { folder, set = [], ...options }: TrainRunOptions = {},
+): Promise<TrainingRun & { readonly folder: string }> {
+  const resolved = await withModules(() =>
+    typeof config === 'string'
+      ? loadConfig(trainConfigSchema, config, { set })
+      : loadValues(trainConfigSchema, config, set),
+  );
+  const path = folder ?? runPath(resolved, typeof config === 'string' ? config : 'run');
+  return { ...(await trainingRun(resolved, { ...options, folder: path })), folder: path };
 }
 
 /** Trains the problem of a configuration with its strategy, in a run folder. */
@@ -65,7 +87,8 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
   const quiet = options.quiet === true || !isFirst;
   const random = new Random(config.seed);
   const { threads } = config;
-  const note = quiet ? undefined : (line: string) => process.stderr.write(`${line}\n`);
+  // What is odd in the data is no progress: --quiet does not hide it.
+  const note = isFirst ? (line: string) => process.stderr.write(`${line}\n`) : undefined;
   const updates = config.training.episodes * config.training.steps;
   const context = { random: random.fork('problem'), threads, workers: workersOf(config), updates, ranks, note };
   const problem = await createProblem(config.problem, context);
@@ -80,7 +103,12 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
     const loop = async (session: Session): Promise<void> => {
       if (isFirst) problem.saveFiles?.(folder);
       try {
-        await train(subject, session, { ...config.training, logEvery, onEpisode });
+        await train(subject, session, {
+          ...config.training,
+          logEvery,
+          validation: validationMeasure(config),
+          onEpisode,
+        });
       } catch (error) {
         throw error instanceof DivergedError ? diverged(error, folder, config) : error;
       }
@@ -89,7 +117,7 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
     const conclude = async (outcome: SessionOutcome, write: WriteFile): Promise<void> => {
       if (outcome.state === 'interrupted') return;
       result = await evaluateBest(folder, problem, outcome, ranks);
-      write('result.json', `${JSON.stringify(result, null, 2)}\n`);
+      writeResult(write, result);
     };
     const outcome =
       ranks === undefined
@@ -138,6 +166,5 @@ function bestState(folder: string, step: number): Snapshot {
       { file: join(checkpoints, 'best.safetensors') },
     );
   }
-  const { subject } = saved.state as { subject: unknown };
-  return partOf({ tensors: saved.tensors, state: subject }, 'problem');
+  return partOf(trainedState(saved), 'problem');
 }

@@ -1,20 +1,23 @@
 import { type Command, Option } from 'commander';
-import { InputError } from '../errors.js';
+import { InputError, type Where } from '../errors.js';
 import type { TextStream, TextStreamOptions } from '../translate/decode/text-stream.js';
 import type { Translator } from '../translate/decode/translator.js';
-import { reportError } from './report-errors.js';
-import { readInput, splitLines } from './score-input.js';
+import { policyTexts } from '../translate/policies/index.js';
 import {
   addPolicyFlags,
   addSearchFlags,
-  POLICY_HELP,
   type PolicyFlags,
-  policiesOf,
+  policyHelp,
   type SearchFlags,
   searchOf,
-} from './search-flags.js';
+  wholeNumber,
+} from './flags.js';
+import { runFolder } from './names.js';
+import { reportError } from './report-errors.js';
+import { readInput, splitLines } from './score-input.js';
 
 interface TranslateFlags extends SearchFlags, PolicyFlags {
+  readonly nbest?: string;
   readonly input?: string;
   readonly trace?: boolean;
 }
@@ -27,16 +30,18 @@ export function registerTranslate(program: Command): void {
     .argument('<run>', 'run folder of a translation model');
   addSearchFlags(addPolicyFlags(command))
     .addOption(new Option('--input <file>', 'translate the lines of a file in batches (.gz is read too)'))
+    .option('--nbest <n>', 'with --input: the n best of each line, as NUMBER ||| TEXT ||| SCORE; at most the beam')
     .addOption(new Option('--trace', 'print every READ and WRITE as a line of its own').conflicts('input'))
     .addHelpText(
       'after',
       `
-A line of standard input is a sentence; a word is read as soon as the white space after it has arrived, and the
+In a terminal it is live: type, and each word is translated when its space is typed. Otherwise
+a line of standard input is a sentence; a word is read as soon as the white space after it has arrived, and the
 translation is written as soon as the policy allows. An empty line gives an empty line; a sentence that is too long for
-the model is left untranslated, with a message and exit code 1. With a beam, what is left to be
+the model, or with --input one that is not UTF-8, is left untranslated, with a message and exit code 1. With a beam, what is left to be
 written after the last word comes at once; --beam 1 writes it token by token.
 
-${POLICY_HELP}
+${policyHelp()}
 
 Examples:
   (for word in a man walks ; do printf '%s ' $word; sleep 1; done) | tcts translate runs/multi30k --k 1
@@ -46,22 +51,42 @@ Examples:
     .action(translateCommand);
 }
 
-async function translateCommand(run: string, flags: TranslateFlags): Promise<void> {
-  const [policyText, ...others] = policiesOf(flags) ?? [];
+async function translateCommand(given: string, flags: TranslateFlags): Promise<void> {
+  const run = runFolder(given);
+  const [policyText, ...others] = policyTexts(flags) ?? [];
   if (others.length > 0) throw new InputError('expected one policy, found several', { key: '--policy' });
   const { checkpoint, threads, ...search } = searchOf(flags);
+  const nbest = flags.nbest === undefined ? undefined : wholeNumber('--nbest')(flags.nbest);
+  if (nbest !== undefined && flags.input === undefined) {
+    throw new InputError('needs --input: a stream writes one translation', { key: '--nbest' });
+  }
+  if (nbest !== undefined && nbest > search.beam) {
+    throw new InputError(`expected at most the beam of ${search.beam}, found ${nbest}`, { key: '--nbest' });
+  }
   // Only here: other verbs need not wait until the runtime is loaded.
   const { Translator } = await import('../translate/decode/translator.js');
   const translator = await Translator.open(run, { beam: search.beam, threads, checkpoint }, flags.models);
   try {
     const policy = translator.policy(policyText);
+    if (flags.input === undefined && !flags.trace && process.stdin.isTTY && process.stdout.isTTY) {
+      const { translateLive } = await import('./live-translation.js');
+      await translateLive(run, translator, () => translator.stream(policy, search));
+      return;
+    }
     if (flags.input === undefined) {
       await translateArrivals((show) => translator.stream(policy, { ...search, ...show }), translator, flags.trace);
       return;
     }
     const input = await readInput(flags.input);
     const onTooLong = (line: number, reason: InputError): void => refuseSentence(reason, input.name, line + 1);
-    const lines = await translator.lines(splitLines(input), policy, { ...search, onTooLong });
+    const onBad = (error: InputError): void => refuse(`${error.message}: it is left untranslated`);
+    const sources = splitLines(input, onBad);
+    const lines =
+      nbest === undefined
+        ? await translator.lines(sources, policy, { ...search, onTooLong })
+        : (await translator.nbestLines(sources, policy, { ...search, onTooLong, nbest })).flatMap((best, i) =>
+            best.map(({ text, score }) => `${i} ||| ${text} ||| ${score.toFixed(6)}`),
+          );
     process.stdout.write(lines.map((line) => `${line}\n`).join(''));
   } finally {
     await translator.close();
@@ -74,7 +99,7 @@ async function translateArrivals(
   { source, target }: Translator,
   traced = false,
 ): Promise<void> {
-  const { arrivals } = await import('../translate/decode/arrivals.js');
+  const { arrivals } = await import('../translate/decode/text-stream.js');
   const { tokenName } = await import('../translate/decode/text-stream.js');
   const trace = (action: string, text: string): boolean => process.stdout.write(`${action}\t${text}\n`);
   let written = '';
@@ -99,12 +124,12 @@ async function translateArrivals(
       refuseSentence(error, STANDARD_INPUT, line);
     }
   };
-  for await (const arrival of arrivals(process.stdin, STANDARD_INPUT)) {
+  for await (const arrival of arrivals(process.stdin, STANDARD_INPUT, source.pipeline.byCharacter)) {
     if ('word' in arrival) {
       if (refused) continue;
       sentence ??= begin(options);
-      const [stream, { word }] = [sentence, arrival];
-      await next(() => stream.push(word));
+      const [stream, { word, joined }] = [sentence, arrival];
+      await next(() => stream.push(word, joined));
       continue;
     }
     const stream = sentence;
@@ -122,6 +147,10 @@ const STANDARD_INPUT = 'standard input';
 
 /** Says which sentence cannot be translated and why. The others are; the exit code tells that something is missing. */
 function refuseSentence({ message }: InputError, file: string, line: number): void {
+  refuse(`${message}: it is left untranslated`, { file, line });
+}
+
+function refuse(message: string, where?: Where): void {
   process.exitCode = 1;
-  reportError(new InputError(`${message}: it is left untranslated`, { file, line }));
+  reportError(new InputError(message, where));
 }

@@ -1,8 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
-import { type QueueFlags, queueOptions } from './queue-flags.js';
-import { wholeNumber } from './score-flags.js';
+import { type QueueFlags, queueOptions, wholeNumber } from './flags.js';
 
 interface WorkerFlags extends QueueFlags {
   readonly runs: string;
@@ -17,15 +16,20 @@ export function registerWorker(program: Command): void {
     program
       .command('worker')
       .description('Run jobs of sweeps that were started with --queue, as one of any number of machines.')
-      .requiredOption('--runs <folder>', 'the folder that all machines share: what --out is to the sweep'),
+      .requiredOption('--runs <folder>', 'the folder that all machines share: the --out of the sweep'),
   )
     .addOption(
       new Option('--cores <n>', 'cores that jobs keep busy together')
-        .argParser(wholeNumber(1))
+        .argParser(wholeNumber('--cores'))
         .default(availableParallelism(), 'those of the machine'),
     )
-    .option('--concurrency <n>', 'jobs at a time (default: as many as the cores allow)', wholeNumber(1))
-    .option('--lease <seconds>', 'after how long without a sign of life others take its jobs', wholeNumber(1), 30)
+    .option('--concurrency <n>', 'jobs at a time (default: as many as the cores allow)', wholeNumber('--concurrency'))
+    .option(
+      '--lease <seconds>',
+      'seconds without a sign of life after which others take its jobs',
+      wholeNumber('--lease'),
+      30,
+    )
     .option('--quiet', 'do not tell what is begun and done', false)
     .addHelpText(
       'after',

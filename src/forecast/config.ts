@@ -1,101 +1,21 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
-import { rewardShare } from '../schedule/config.js';
-import { learningSchema } from '../schedule/learning.js';
+import { learningSchema, rewardShare } from '../schedule/problem-config.js';
+import { problemKind } from '../schedule/problem-kind.js';
+import { backtestSchema } from './backtest/settings.js';
+import { dateKey } from './formats/format.js';
+import { dataSchema } from './formats/index.js';
 import { modelSchema } from './models/index.js';
 
-const date = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
-const range = (from: string, to: string) => z.tuple([date, date]).meta({ examples: [[from, to]] });
-
-/** Keys of every source that is read from files. */
-const reading = {
-  path: z
-    .string()
-    .min(1)
-    .meta({ examples: ['data/cn_data'] })
-    .describe('The file or folder.'),
-  index: z
-    .string()
-    .optional()
-    .describe('Code of the index that a backtest is measured against. When left out: the mean of all members.'),
-  start: date.optional().describe('First day to read; leave a window of days before the training part.'),
-  end: date.optional().describe('Last day to read.'),
-  nonPositive: z
-    .enum(['refuse', 'missing'])
-    .default('refuse')
-    .describe('A price of zero or less: an error, or a day without trade.'),
-  maxMove: z
-    .number()
-    .positive()
-    .lt(1)
-    .nullable()
-    .default(null)
-    .describe(
-      'Largest move of a price within a day that the model sees, as a fraction; larger ones are clipped in its inputs and the labels of training and validation, never in scores and backtest. null: any.',
-    ),
-};
-
+const range = (from: string, to: string) => z.tuple([dateKey, dateKey]).meta({ examples: [[from, to]] });
 const horizon = z.int().min(1).max(1000);
-
-const columnName = z.string().min(1).optional();
-const table = {
-  ...reading,
-  members: z
-    .string()
-    .optional()
-    .describe('File of memberships, a line "CODE<tab>start<tab>end" each. When left out: all stocks, always.'),
-  columns: z
-    .strictObject({
-      date: columnName,
-      symbol: columnName,
-      open: columnName,
-      high: columnName,
-      low: columnName,
-      close: columnName,
-      adjusted: columnName.describe(
-        'A close adjusted for splits and dividends, where the other prices are not: all of them are rescaled to it, and the volume inversely.',
-      ),
-      volume: columnName,
-      vwap: columnName,
-    })
-    .optional()
-    .describe('Names of the columns in the data where they differ from ours.'),
-};
-
-/** The `data` of a configuration. */
-export const dataSchema = z
-  .discriminatedUnion('format', [
-    z.strictObject({
-      format: z.literal('qlib').describe("qlib's folder with calendars/, instruments/ and features/."),
-      ...reading,
-      market: z
-        .string()
-        .optional()
-        .describe('Name of the list in instruments/. When left out: the only one, else "all".'),
-    }),
-    z.strictObject({
-      format: z.literal('csv').describe('A CSV file, or a folder with a file for each stock.'),
-      ...table,
-      delimiter: z.string().length(1).default(',').describe('Character between two cells.'),
-    }),
-    z.strictObject({ format: z.literal('parquet').describe('A Parquet file.'), ...table }),
-    z.strictObject({
-      format: z.literal('synthetic').describe('A made-up market in which neighbouring horizons help each other.'),
-      stocks: z.int().min(1).max(100_000).default(80).describe('Number of stocks.'),
-      days: z.int().min(2).max(100_000).default(750).describe('Trading days, from 2015-01-05 on.'),
-      seed: z.int().min(0).default(1).describe('Seed of the market; that of the run does not change it.'),
-      strength: z.number().min(0).max(1).default(0.25).describe('Best correlation that any forecast can reach.'),
-      persistence: z.number().min(0).lt(1).default(0.8).describe('What is left of it one day further ahead.'),
-    }),
-  ])
-  .describe('Daily prices.');
-
-export type DataConfig = z.output<typeof dataSchema>;
 
 /** The `problem` of a configuration. */
 export const forecastSchema = z.strictObject({
   kind: z.literal('forecast').describe('Forecast the returns of stocks some days ahead.'),
-  data: dataSchema,
+  get data() {
+    return dataSchema();
+  },
   // No default: the dates of one market mean nothing in another.
   split: z
     .strictObject({
@@ -113,10 +33,21 @@ export const forecastSchema = z.strictObject({
   main: horizon.default(1).describe('Horizon of the main task.'),
   features: section({
     kind: z
-      .enum(['ohlcv', 'alpha360'])
+      .enum(['ohlcv', 'alpha360', 'alpha158', 'none'])
       .default('ohlcv')
-      .describe("The paper's five fields, or qlib's six; each relative to the last close or volume."),
+      .describe(
+        "The paper's five fields, or qlib's six, each relative to the last close or volume; qlib's 158 factors (window: 1 sees those of the day); or no prices.",
+      ),
     window: z.int().min(1).default(60).describe('L: days that the model sees.'),
+    columns: z
+      .array(z.string().min(1))
+      .refine(areDistinct, 'expected each column once')
+      .default([])
+      .describe('Factors of your own: further columns of numbers in the data, over the same days.'),
+    rankColumns: z
+      .boolean()
+      .default(false)
+      .describe('Factors as their rank among the stocks of the day, rather than as they are.'),
   }).describe('What the model sees of a stock.'),
   labels: section({
     kind: z
@@ -133,7 +64,9 @@ export const forecastSchema = z.strictObject({
       .default('rank')
       .describe('Training label: rank among the stocks of the day, spread like N(0, 1), or the return itself.'),
   }).describe('What is forecast.'),
-  model: modelSchema,
+  get model() {
+    return modelSchema();
+  },
   sharing: z
     .enum(['heads', 'shared', 'embedding'])
     .default('heads')
@@ -158,16 +91,22 @@ export const forecastSchema = z.strictObject({
       .int()
       .min(1)
       .default(3)
-      .describe('Days in a batch, for models in which the stocks of a day see each other.'),
+      .describe('Days in a batch, for models and losses in which the stocks of a day see each other.'),
   }).describe('Samples of an update.'),
+  loss: z
+    .enum(['mse', 'rank', 'ic'])
+    .default('mse')
+    .describe(
+      'Of a sample: squared error; pairwise logistic loss against the other stocks of its day; or half the squared distance of forecast and label as z-scores of the day, whose mean is 1 − IC. rank and ic make batches of whole days (batch.days).',
+    ),
   learningRate: z.number().positive().default(0.001).describe('η₁; where it changes, its largest value.'),
   learning: learningSchema,
   clipValue: z.number().positive().nullable().default(3).describe('Largest absolute value of a gradient; null: any.'),
   validation: section({
     measure: z
-      .enum(['loss', 'RankIC'])
+      .enum(['loss', 'IC', 'RankIC'])
       .default('loss')
-      .describe('ℳ: minus the mean squared error of the main task, or its mean daily rank correlation.'),
+      .describe('ℳ, which picks the best checkpoint: minus the loss of the main task, or its mean daily correlation.'),
     everyDays: z.int().min(1).default(1).describe('Use every n-th day of the validation part.'),
     reward: rewardShare('validation days, the first ones,'),
   }).describe('How the validation performance ℳ is measured.'),
@@ -175,6 +114,7 @@ export const forecastSchema = z.strictObject({
     stale: z.number().min(0).lt(1).default(0).describe('Share of the stocks, the most volatile ones; 0: none.'),
     days: z.int().min(1).max(1000).default(20).describe('Trading days that their main labels are too old.'),
   }).describe('Spoils training labels, so that a scheduler has something to find; validation and test stay clean.'),
+  backtest: backtestSchema,
   warmStart: z
     .string()
     .optional()
@@ -193,6 +133,15 @@ export function horizonsOf({ tasks }: Pick<ForecastConfig, 'tasks'>): number[] {
   return [...tasks].sort((a, b) => a - b);
 }
 
-function areDistinct(values: readonly number[]): boolean {
+function areDistinct(values: readonly (number | string)[]): boolean {
   return new Set(values).size === values.length;
 }
+
+export const forecastKind = problemKind({
+  schema: forecastSchema,
+  create: async (config, context) => (await import('./problem.js')).createForecast(config, context),
+  evaluate: async (run, flags) => (await import('./evaluate-run.js')).evaluateForecastRun(run, flags),
+  verbs: ['forecast'],
+  validation: ({ validation }) =>
+    validation.measure === 'RankIC' ? { name: 'RankIC', sign: 1 } : { name: 'loss', sign: -1 },
+});

@@ -1,29 +1,46 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder, writeFileAtomic } from '../files.js';
-import type { ForecastScores } from '../metrics/index.js';
-import { dataDigest, dataName, type EvaluatedData, evaluationFolder } from '../run/index.js';
-import {
-  type Backtest,
-  type BacktestOptions,
-  backtest,
-  type GroupReturns,
-  groupReturns,
-  type Risk,
-} from './backtest/index.js';
+import { z } from 'zod';
+import { InputError } from '../errors.js';
+import { makeFolder, readJsonFile, readText, writeFileAtomic } from '../files.js';
+import { type BlockBootstrap, blockBootstrap, type ForecastScores } from '../metrics/index.js';
+import { Random } from '../random.js';
+import { dataDigest, dataName, type EvaluatedData, evaluatedDataSchema, evaluationFolder } from '../run/index.js';
+import { type Backtest, backtest, type Execution } from './backtest/backtest.js';
+import { type GroupReturns, groupReturns, type Risk } from './backtest/risk.js';
+import { type BacktestOptions, type BacktestSettings, backtestSettings } from './backtest/settings.js';
 import type { ForecastConfig } from './config.js';
-import { labelReach, labelStart, type Note, type Panel, type Samples, splitSamples } from './data/index.js';
-import { labelSpec, openPanel, shortHistory } from './data-set.js';
+import {
+  firstDayFrom,
+  labelReach,
+  labelStart,
+  lastDayUntil,
+  type PricePanel,
+  type Samples,
+  samplesBetween,
+  splitSamples,
+} from './data/index.js';
+import { labelSpec, shortHistory } from './dataset.js';
 import { type Forecaster, openForecaster } from './forecaster.js';
+import type { Note } from './formats/format.js';
+import { type OtherData, openPanel } from './formats/index.js';
+import { writeTable } from './predictions.js';
 import { requireFinite, type Scores, scoresOf } from './scores.js';
 
-export interface EvaluationOptions {
-  /** Which part to forecast. Default `test`. */
+export interface EvaluationOptions extends OtherData {
+  /**
+   * Which part to forecast. Default `test`; on other data that hold no day of it, all days behind the run's validation
+   * part.
+   */
   readonly split?: 'validation' | 'test';
-  /** Data in place of the run's own. */
-  readonly data?: string;
+  /** First and last day to forecast, instead of a part. Default: the ends of the data. */
+  readonly from?: string;
+  readonly to?: string;
   /** Default 1. */
   readonly threads?: number;
   readonly backtest?: BacktestOptions;
+  /** A further file for the predictions, `*.csv` or `*.parquet`. Default: none. */
+  readonly predictions?: string;
   /** Where files are written. Default `evaluation/<split>` in the run folder, for other data with their name; null: nowhere. */
   readonly out?: string | null;
 }
@@ -38,7 +55,7 @@ export interface ForecastFigures {
   /** Mean return of each fifth of the stocks, the highest forecasts first. */
   readonly quintiles: readonly number[];
   readonly backtest: {
-    /** Days from a forecast to its trade, at the close where the label begins. */
+    /** Days from a forecast to its trade. */
     readonly delay: number;
     /** False where a trade is at the very close that its forecast is made from: an upper bound. */
     readonly executable: boolean;
@@ -48,12 +65,20 @@ export interface ForecastFigures {
     readonly excess: Risk;
     readonly excessAfterCosts: Risk;
     readonly turnover: number;
+    /** Share of the worth that is invested, on average. */
+    readonly exposure: number;
+    /** How it was traded, and at which price of the day. */
+    readonly settings: BacktestSettings;
+    readonly price: 'open' | 'close';
   };
 }
 
 /** What the forecasts of a part came to. */
 export interface Evaluation extends ForecastFigures {
-  readonly split: 'validation' | 'test';
+  /** `new`: all days of other data behind the validation part; `dates`: those asked for. */
+  readonly split: 'validation' | 'test' | 'new' | 'dates';
+  /** First and last day that was forecast. */
+  readonly dates: readonly [string, string];
   readonly data: EvaluatedData;
   /** What was odd in data other than the run's own, and windows that begin before the data do. */
   readonly notes: readonly Note[];
@@ -66,29 +91,47 @@ export interface Evaluation extends ForecastFigures {
  * day), `quintiles.csv`, `backtest.csv` and `predictions.csv` (which `tcts score forecast` reads).
  */
 export async function evaluateForecast(run: string, options: EvaluationOptions = {}): Promise<Evaluation> {
-  const { split = 'test', threads = 1 } = options;
+  const { threads = 1 } = options;
   const forecaster = await openForecaster(run, threads);
+  const { config } = forecaster;
   try {
-    const { panel, cleaned, notes } = await openPanel(forecaster.config.data, options.data);
+    const { panel, cleaned, notes } = await openPanel(config.data, config.features, options);
     const data = evaluatedData(forecaster, panel, options.data);
+    const { split, samples } = evaluatedSamples(config, panel, options);
     const { out = evaluationFolder(run, split, data) } = options;
-    const samples = partOf(forecaster, panel, split);
-    const short = shortHistory(panel, samples, forecaster.config.features.window, split);
+    const short = shortHistory(panel, samples, config.features.window, split);
     const forecasts = await forecaster.predict(cleaned, samples);
-    const judged = judge(forecaster.config, panel, samples, forecasts, options.backtest);
+    const judged = judge(config, panel, samples, forecasts, options.backtest);
+    const dates = [0, samples.length - 1].map((i) => panel.calendar[samples.day[i]]) as [string, string];
     const evaluation: Evaluation = {
       split,
+      dates,
       data,
       ...judged.figures,
       // Those of the run's own data were said when it was trained.
-      notes: [...(options.data === undefined ? [] : notes), ...short],
+      notes: [
+        ...(options.data === undefined ? [] : notes.list()),
+        ...short,
+        ...seen(config, panel, samples),
+        ...thin(judged),
+      ],
       folder: out ?? undefined,
     };
-    if (out !== null) writeSeries(out, panel, samples, forecasts, judged, evaluation);
+    const predictions = predictionColumns(panel, samples, forecasts, judged.scores.returns);
+    if (out !== null) writeSeries(out, panel, predictions, judged, evaluation);
+    if (options.predictions !== undefined) writeTable(options.predictions, predictions);
     return evaluation;
   } finally {
     await forecaster.close();
   }
+}
+
+/** What is to be said of days on which the portfolio could not be filled. */
+function thin({ course: { thinDays }, figures }: Judgement): Note[] {
+  const { top, longShort } = figures.backtest.settings;
+  if (thinDays.length === 0) return [];
+  const wanted = longShort ? `twice ${top}` : `${top}`;
+  return [{ kind: `day with fewer stocks than the ${wanted} to hold`, count: thinDays.length, first: thinDays[0] }];
 }
 
 /** The figures of some forecasts, and the series behind them. */
@@ -102,7 +145,7 @@ export interface Judgement {
 /** Scores main-task forecasts, one a sample, against what happened, and trades on them where their labels begin. */
 export function judge(
   config: ForecastConfig,
-  panel: Panel,
+  panel: PricePanel,
   samples: Samples,
   forecasts: Float32Array,
   options?: BacktestOptions,
@@ -111,8 +154,9 @@ export function judge(
   requireFinite(forecasts);
   const scores = scoresOf(config, panel, samples, forecasts);
   const groups = groupReturns(samples, forecasts, scores.returns, QUINTILES);
-  const delay = labelStart(labels, main);
-  const course = backtest(panel, samples, forecasts, delay, options);
+  const trading = { ...config.backtest, ...options };
+  const execution = executionOf(trading.trade, labelStart(labels, main));
+  const course = backtest(panel, samples, forecasts, execution, trading);
   const figures: ForecastFigures = {
     main,
     samples: samples.length,
@@ -120,27 +164,65 @@ export function judge(
     labelDays: labels.kind === 'daily' ? 1 : main,
     quintiles: groups.returns.map((series) => series.reduce((sum, r) => sum + r, 0) / series.length),
     backtest: {
-      delay,
-      executable: delay > 0,
+      ...execution,
+      executable: execution.delay > 0,
       benchmark: course.benchmarkName,
       portfolio: course.portfolio,
       market: course.market,
       excess: course.excess,
       excessAfterCosts: course.excessAfterCosts,
       turnover: course.meanTurnover,
+      exposure: course.meanExposure,
+      settings: backtestSettings(trading, panel.calendar),
     },
   };
   return { figures, scores, groups, course };
 }
 
-const QUINTILES = 5;
-
-/** The samples that training took the part to be. */
-function partOf({ config }: Forecaster, panel: Panel, split: 'validation' | 'test'): Samples {
-  return splitSamples(panel, config.split, labelReach(labelSpec(config)))[split];
+/** @param labelStart days from a forecast to the close where its label begins */
+function executionOf(trade: BacktestSettings['trade'], labelStart: number): Execution {
+  if (trade === 'label') return { delay: labelStart, price: 'close' };
+  if (trade === 'close') return { delay: 0, price: 'close' };
+  return { delay: 1, price: trade === 'next-open' ? 'open' : 'close' };
 }
 
-function evaluatedData({ config }: Forecaster, panel: Panel, path: string | undefined): EvaluatedData {
+const QUINTILES = 5;
+
+/** The samples that training took a part to be, or those of other dates. */
+function evaluatedSamples(
+  config: ForecastConfig,
+  panel: PricePanel,
+  { split = 'test', from, to, data }: EvaluationOptions,
+): { readonly split: Evaluation['split']; readonly samples: Samples } {
+  const { calendar } = panel;
+  const between = (first: string | undefined, last: string | undefined, key: string): Samples => {
+    const [start, end] = [
+      firstDayFrom(calendar, first ?? ''),
+      last === undefined ? calendar.length - 1 : lastDayUntil(calendar, last),
+    ];
+    const samples = samplesBetween(panel, start, end);
+    if (samples.length > 0) return samples;
+    const wanted = `from ${first ?? 'the beginning'} to ${last ?? 'the end'}`;
+    throw new InputError(`there is no sample ${wanted}; the data holds ${calendar[0]} to ${calendar.at(-1)}`, { key });
+  };
+  if (from !== undefined || to !== undefined) return { split: 'dates', samples: between(from, to, '--from, --to') };
+  const [first, last] = config.split[split];
+  const holdsPart = firstDayFrom(calendar, first) <= lastDayUntil(calendar, last);
+  if (data !== undefined && split === 'test' && !holdsPart) {
+    const [, end] = config.split.validation;
+    return { split: 'new', samples: between(`${end}~`, undefined, '--data') };
+  }
+  return { split, samples: splitSamples(panel, config.split, labelReach(labelSpec(config)))[split] };
+}
+
+/** What is to be said of days that the model was trained or chosen on. */
+function seen({ split }: ForecastConfig, { calendar }: PricePanel, { day, dayStarts }: Samples): Note[] {
+  const days = [...dayStarts.subarray(0, -1)].map((start) => calendar[day[start]].slice(0, 10));
+  const known = days.filter((date) => date >= split.train[0] && date <= split.train[1]);
+  return known.length === 0 ? [] : [{ kind: 'day of the training part', count: known.length, first: known[0] }];
+}
+
+function evaluatedData({ config }: Forecaster, panel: PricePanel, path: string | undefined): EvaluatedData {
   const { calendar, symbols, fields, values, members, index } = panel;
   const bytes = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
     new Uint8Array(buffer, byteOffset, byteLength);
@@ -149,66 +231,93 @@ function evaluatedData({ config }: Forecaster, panel: Panel, path: string | unde
   return { name: path ?? dataName(config.data), digest, own: path === undefined };
 }
 
+function predictionColumns(panel: PricePanel, samples: Samples, forecasts: Float32Array, returns: Float32Array) {
+  return {
+    date: Array.from(samples.day, (day) => panel.calendar[day]),
+    instrument: Array.from(samples.stock, (stock) => panel.symbols[stock]),
+    prediction: forecasts,
+    label: returns,
+  };
+}
+
 function writeSeries(
   folder: string,
-  panel: Panel,
-  samples: Samples,
-  forecasts: Float32Array,
-  { scores: { daily, returns }, groups, course }: Judgement,
+  panel: PricePanel,
+  predictions: ReturnType<typeof predictionColumns>,
+  { scores: { daily }, groups, course }: Judgement,
   evaluation: Evaluation,
 ): void {
   makeFolder(folder);
   const { folder: _, ...figures } = evaluation;
   writeFileAtomic(join(folder, 'scores.json'), `${JSON.stringify(figures, null, 2)}\n`);
-  writeCsv(join(folder, 'daily.csv'), ['date', 'IC', 'RankIC', 'zMSE'], daily.length, (d) => {
-    const { date, IC, RankIC, zMSE } = daily[d];
-    return [date, IC, RankIC, zMSE];
+  const write = (name: string, columns: Parameters<typeof writeTable>[1]) => writeTable(join(folder, name), columns);
+  write('daily.csv', {
+    date: daily.map(({ date }) => date ?? ''),
+    IC: daily.map(({ IC }) => IC),
+    RankIC: daily.map(({ RankIC }) => RankIC),
+    zMSE: daily.map(({ zMSE }) => zMSE),
   });
-  const names = groups.returns.map((_, g) => `q${g + 1}`);
-  writeCsv(join(folder, 'quintiles.csv'), ['date', ...names, 'longShort'], groups.days.length, (d) => [
-    panel.calendar[groups.days[d]],
-    ...groups.returns.map((series) => series[d]),
-    groups.longShort[d],
-  ]);
-  const columns = ['date', 'value', 'return', 'cost', 'turnover', 'benchmark'];
-  writeCsv(join(folder, 'backtest.csv'), columns, course.dates.length, (d) => [
-    course.dates[d],
-    course.value[d],
-    course.returns[d],
-    course.costs[d],
-    course.turnover[d],
-    course.benchmark[d],
-  ]);
-  writeCsv(join(folder, 'predictions.csv'), ['date', 'instrument', 'prediction', 'label'], samples.length, (i) => [
-    panel.calendar[samples.day[i]],
-    panel.symbols[samples.stock[i]],
-    forecasts[i],
-    returns[i],
-  ]);
+  write('quintiles.csv', {
+    date: Array.from(groups.days, (day) => panel.calendar[day]),
+    ...Object.fromEntries(groups.returns.map((series, g) => [`q${g + 1}`, series])),
+    longShort: groups.longShort,
+  });
+  const { dates, value, returns, costs, turnover, benchmark, exposure } = course;
+  write('backtest.csv', { date: dates, value, return: returns, cost: costs, turnover, benchmark, exposure });
+  write('predictions.csv', predictions);
 }
 
-/** Writes row by row; what is undefined is an empty cell. */
-function writeCsv(
-  path: string,
-  columns: readonly string[],
-  rows: number,
-  row: (i: number) => readonly (string | number)[],
-): void {
-  writeFileAtomic(path, lines(columns, rows, row));
+/** By how much one run's daily scores are above another's. */
+export interface ForecastComparison {
+  readonly against: string;
+  /** Of RankIC and IC, the mean daily difference with its block bootstrap. */
+  readonly RankIC: BlockBootstrap;
+  readonly IC: BlockBootstrap;
 }
 
-function* lines(columns: readonly string[], rows: number, row: (i: number) => readonly (string | number)[]) {
-  yield `${columns.join(',')}\n`;
-  for (let from = 0; from < rows; from += BLOCK) {
-    let text = '';
-    for (let i = from; i < Math.min(rows, from + BLOCK); i++) {
-      text += `${row(i)
-        .map((cell) => (Number.isNaN(cell) ? '' : cell))
-        .join(',')}\n`;
-    }
-    yield text;
+/**
+ * Compares two runs that have been evaluated on the same part of the same data, day by day: a circular block bootstrap
+ * of the daily differences, 10,000 resamples, the same ones every time.
+ *
+ * @param evaluation name of the folder of the evaluation, the same in both runs
+ */
+export function compareForecasts(run: string, against: string, evaluation: string): ForecastComparison {
+  const folders = [run, against].map((folder) => join(folder, 'evaluation', evaluation));
+  const [own, other] = folders.map((folder) => readDaily(join(folder, 'daily.csv')));
+  requireSameData(folders[0], folders[1]);
+  const dates = [...own.keys()].filter((date) => other.has(date));
+  const test = (column: 'RankIC' | 'IC'): BlockBootstrap => {
+    const random = new Random(1).fork('block bootstrap');
+    const differences = dates.map((date) => own.get(date)![column] - other.get(date)![column]);
+    return blockBootstrap(differences, (n) => random.int(n));
+  };
+  return { against, RankIC: test('RankIC'), IC: test('IC') };
+}
+
+function requireSameData(own: string, other: string): void {
+  const [a, b] = [own, other].map((folder) => {
+    const file = join(folder, 'scores.json');
+    return existsSync(file) ? readJsonFile(file, scoresSchema).data : undefined;
+  });
+  if (a?.digest === b?.digest) return;
+  const [first, second] = [a, b].map((data) => (data === undefined ? 'data that it does not name' : data.name));
+  throw new InputError(`it was evaluated on ${second}, and not on the same data as the other run, ${first}`, {
+    file: other,
+  });
+}
+
+const scoresSchema = z.looseObject({ data: evaluatedDataSchema.optional() });
+
+function readDaily(file: string): Map<string, { IC: number; RankIC: number }> {
+  const [head, ...lines] = readText(file).trimEnd().split('\n');
+  if (head !== 'date,IC,RankIC,zMSE') {
+    throw new InputError(`expected the columns date,IC,RankIC,zMSE, found ${head}`, { file, line: 1 });
   }
+  const number = (cell: string) => (cell === '' ? Number.NaN : Number(cell));
+  return new Map(
+    lines.map((line) => {
+      const [date, IC, RankIC] = line.split(',');
+      return [date, { IC: number(IC), RankIC: number(RankIC) }];
+    }),
+  );
 }
-
-/** Rows that are written at once. */
-const BLOCK = 4096;

@@ -1,71 +1,99 @@
+import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { Arena, traceModel } from '../optim/index.js';
-import type { Snapshot } from '../run/index.js';
-import { partOf } from '../schedule/index.js';
-import { type ForecastConfig, horizonsOf } from './config.js';
-import { normaliserFromJson, type Panel, type Samples } from './data/index.js';
-import { openForecastRun } from './forecast-run.js';
-import { forecastSamples } from './forward.js';
-import type { NetworkConfig } from './models/index.js';
-import { createNetwork, openInference } from './network.js';
-import { predictSamples } from './tree-forecasts.js';
-import { treesFromJson } from './trees/index.js';
-import type { TreesState } from './trees-problem.js';
+import { openRun, parseConfig, type Snapshot } from '../run/index.js';
+import { parametersIn, partOf, savedProblem } from '../schedule/index.js';
+import { type ForecastConfig, forecastSchema, horizonsOf } from './config.js';
+import { normaliserFromJson, type PricePanel, type Samples } from './data/index.js';
+import { modelNamed } from './models/index.js';
+import { createNetwork, forecastSamples, openForward } from './network.js';
 
 /** A trained model with all that it needs besides prices. */
 export interface Forecaster {
   readonly config: ForecastConfig;
   /** Forecasts of the main task, one a sample; `cleaned` are prices as the model is to see them (`Reading.cleaned`). */
-  predict(cleaned: Panel, samples: Samples): Promise<Float32Array>;
+  predict(cleaned: PricePanel, samples: Samples): Promise<Float32Array>;
   close(): Promise<void>;
 }
 
 /** The best model of a run; the run folder is all that is read. */
 export async function openForecaster(run: string, threads = 1): Promise<Forecaster> {
   const { config, problem, file } = openForecastRun(run);
-  return config.model.name === 'trees'
-    ? treesForecaster(config, problem, file)
-    : networkForecaster(config, config.model, problem, file, threads);
+  return modelNamed(config.model.name).open(config, problem, file, threads);
 }
 
-async function networkForecaster(
+/** The network of a checkpoint. */
+export async function openNetwork(
   config: ForecastConfig,
-  model: NetworkConfig,
   snapshot: Snapshot,
   file: string,
   threads: number,
 ): Promise<Forecaster> {
   const { features, sharing } = config;
   const horizons = horizonsOf(config);
-  const network = createNetwork({ model, sharing, tasks: horizons.length, features });
+  const network = createNetwork({ model: config.model, sharing, tasks: horizons.length, features });
   const arena = new Arena(traceModel(network.forward, network.inputs).parameters);
-  const { tensors } = partOf(snapshot, 'model');
-  for (const name of arena.names) {
-    const tensor = tensors.get(name);
-    if (tensor?.shape.join() !== arena.shape(name).join()) {
-      throw new InputError(`expected the parameter ${name} with the shape [${arena.shape(name).join(', ')}]`, { file });
-    }
-    arena.value(name).set(tensor.data as Float32Array);
-  }
+  const parameters = parametersIn({ snapshot, file }, arena);
+  for (const [i, name] of arena.names.entries()) arena.value(name).set(parameters[i]);
   const { normaliser: json } = partOf(snapshot, 'data').state as { normaliser?: unknown };
   const normaliser = normaliserFromJson(json, file);
-  const inference = await openInference(network, arena, threads);
+  const forward = await openForward(network, arena, threads);
   const main = horizons.indexOf(config.main);
   return {
     config,
-    predict: (cleaned, samples) =>
-      forecastSamples(network, inference, { cleaned, features, normaliser }, samples, main),
-    close: () => inference.close(),
+    predict: (cleaned, samples) => forecastSamples(network, forward, { cleaned, features, normaliser }, samples, main),
+    close: () => forward.close(),
   };
 }
 
-function treesForecaster(config: ForecastConfig, { state }: Snapshot, file: string): Forecaster {
-  const { trees: json } = state as TreesState;
-  if (json === undefined) throw new InputError('the run was stopped before it had grown its trees', { file });
-  const trees = treesFromJson(json, file);
-  return {
-    config,
-    predict: async (cleaned, samples) => predictSamples(trees, cleaned, config.features, samples),
-    close: async () => {},
-  };
+/** A run of a forecast: what it was asked to do, and the state of its problem where it was best. */
+export interface ForecastRun {
+  readonly config: ForecastConfig;
+  readonly problem: Snapshot;
+  /** File of the checkpoint. */
+  readonly file: string;
+}
+
+/** Reads the best checkpoint of a run, or the latest one before the first validation. */
+export function openForecastRun(run: string): ForecastRun {
+  const { config } = openRun(run);
+  const file = join(run, 'config.yaml');
+  const { problem } = config as { problem?: Record<string, unknown> };
+  if (problem?.kind !== 'forecast') {
+    throw new InputError(`it is ${problem?.kind}, expected a run of a forecast`, { file, key: 'problem.kind' });
+  }
+  const { snapshot, file: checkpoint } = savedProblem(run);
+  return { config: parseConfig(forecastSchema, problem, file), problem: snapshot, file: checkpoint };
+}
+
+/**
+ * Fills the arena with the best parameters of another run. An output layer of another number of tasks starts with the
+ * other's row of its main task in every row; embeddings of tasks that it has not stay as they are.
+ */
+export function warmStart(arena: Arena, run: string): void {
+  const { config, problem } = openForecastRun(run);
+  const { architecture, title } = modelNamed(config.model.name);
+  if (architecture === undefined) throw new InputError(`expected a network, found ${title}`, { file: run });
+  const { tensors } = partOf(problem, 'model');
+  for (const name of arena.names) {
+    const source = tensors.get(name);
+    if (source === undefined) {
+      if (name === 'task.weight') continue;
+      throw new InputError(`that run has no parameter ${name}: expected one of the same model`, { file: run });
+    }
+    const target = arena.value(name);
+    const values = source.data as Float32Array;
+    const [rows] = arena.shape(name);
+    const inner = target.length / rows;
+    const sameRow = source.shape.slice(1).join() === arena.shape(name).slice(1).join();
+    if (source.shape.join() === arena.shape(name).join()) {
+      target.set(values);
+    } else if (name.startsWith('output.') && sameRow) {
+      const row = source.shape[0] === 1 ? 0 : horizonsOf(config).indexOf(config.main);
+      for (let k = 0; k < rows; k++) target.set(values.subarray(row * inner, (row + 1) * inner), k * inner);
+    } else {
+      const shapes = `[${source.shape.join(', ')}] and here [${arena.shape(name).join(', ')}]`;
+      throw new InputError(`the parameter ${name} has the shape ${shapes}: expected the same model`, { file: run });
+    }
+  }
 }

@@ -1,29 +1,62 @@
-export * from './backtest/index.js';
-export { type Comparison, compareForecasts } from './comparison.js';
-export * from './config.js';
-export { createForecast } from './create.js';
-export * from './data/index.js';
-export { type DataSet, openDataSet, openPanel, type Part } from './data-set.js';
+export { type Backtest, backtest, type Execution } from './backtest/backtest.js';
+export { type Decision, topkDrop } from './backtest/portfolio.js';
+export { type GroupReturns, groupReturns, type Risk, risk } from './backtest/risk.js';
+export type { BacktestOptions, BacktestSettings, Costs } from './backtest/settings.js';
+export { type ForecastConfig, forecastSchema } from './config.js';
 export {
+  type Field,
+  type PricePanel,
+  type Samples,
+  samplesBetween,
+  summarise,
+  valueAt,
+} from './data/panel.js';
+export { type ForecastBatch, type ForecastData, openForecastData, type Part } from './dataset.js';
+export {
+  compareForecasts,
   type Evaluation,
   type EvaluationOptions,
   evaluateForecast,
+  type ForecastComparison,
   type ForecastFigures,
   type Judgement,
   judge,
 } from './evaluation.js';
-export { type DayForecast, type ForecastDayOptions, forecastDay, writeForecast } from './forecast-day.js';
 export { type Forecaster, openForecaster } from './forecaster.js';
-export { type MarketOptions, syntheticMarket } from './market.js';
-export { type ModelConfig, modelSchema } from './models/index.js';
-export { type ForecastBatch, ForecastProblem } from './problem.js';
+export { readCsv, writeCsv } from './formats/csv.js';
+export { type DataFormat, dataFormat, type Note, Notes, type Reading } from './formats/format.js';
+export { type DataConfig, formats, readPanel } from './formats/index.js';
+export { readParquet } from './formats/parquet.js';
+export { readQlib } from './formats/qlib.js';
+export { type MarketOptions, syntheticMarket } from './formats/synthetic.js';
+export { type ModelConfig, models } from './models/index.js';
+export {
+  type Architecture,
+  type ForecastModel,
+  forecastModel,
+  networkModel,
+  type TrunkInputs,
+  type TrunkMode,
+} from './models/model.js';
+export {
+  type DayForecast,
+  type ForecastOptions,
+  type Forecasts,
+  forecastDay,
+  forecastDays,
+  writeForecasts,
+} from './predictions.js';
+export { createForecast, ForecastProblem } from './problem.js';
 export {
   type BoostedTrees,
+  type FeatureTable,
   featureImportance,
+  type LabelledTable,
   predictTrees,
   type TreeOptions,
+  tableOfColumns,
+  tableOfRows,
   trainTrees,
   treesFromJson,
   treesToJson,
 } from './trees/index.js';
-export { TreesProblem } from './trees-problem.js';

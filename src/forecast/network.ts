@@ -1,25 +1,16 @@
 import { InputError } from '../errors.js';
 import { linear, zeros } from '../nn/index.js';
 import { type Arena, Inference, type InputTypes, type Model } from '../optim/index.js';
-import type { Ranks } from '../ranks.js';
-import {
-  add,
-  f32,
-  gather,
-  i64,
-  mul,
-  type Parameters,
-  square,
-  sub,
-  sum,
-  type Tensor,
-  type Value,
-} from '../tensor/index.js';
-import { columnCount, type FeatureSpec, featureWidth, type Layout } from './data/index.js';
-import { architectureOf, type NetworkConfig, type TrunkMode } from './models/index.js';
+import { rowsAt } from '../schedule/index.js';
+import { add, f32, gather, i64, type Parameters, type Tensor, type Value } from '../tensor/index.js';
+import { columnCount, type FeatureSpec, featureWidth, type Layout, type Samples } from './data/index.js';
+import { batchAt, type FeatureSource, type ForecastBatch, piecesOf } from './dataset.js';
+import { type LossName, needsDays, weightedLoss } from './loss.js';
+import { type ModelConfig, modelNamed } from './models/index.js';
+import type { Architecture, TrunkMode } from './models/model.js';
 
 export interface NetworkOptions {
-  readonly model: NetworkConfig;
+  readonly model: ModelConfig;
   /**
    * `shared`: one output, whatever the task. `heads`: an output for each task. `embedding`: one output, and a learned
    * vector of the task added to the input of every day.
@@ -28,6 +19,8 @@ export interface NetworkOptions {
   /** K. */
   readonly tasks: number;
   readonly features: FeatureSpec;
+  /** Default `mse`. */
+  readonly loss?: LossName;
 }
 
 /**
@@ -36,8 +29,16 @@ export interface NetworkOptions {
  */
 export interface Network extends NetworkOptions {
   readonly layout: Layout;
+  /** Whether the forward pass is told the days. */
   readonly seesDays: boolean;
+  /** Whether batches are made of whole days: the architecture sees them, or the loss does. */
+  readonly wholeDays: boolean;
   readonly wholeBatch: boolean;
+  /**
+   * Threads of a forward pass where so many are free: the steps of a recurrence are too small to be divided, with two
+   * threads they take three times as long as with one.
+   */
+  forwardThreads(free: number): number;
   /** Columns of the forecasts: K with `heads`, else 1. */
   readonly columns: number;
   readonly inputs: InputTypes;
@@ -45,8 +46,8 @@ export interface Network extends NetworkOptions {
   readonly forward: Model<InputTypes>;
   readonly trainingInputs: InputTypes;
   /**
-   * Further inputs `labels` and `weights`, [B, K], with `embedding` [B, 1]. Output `loss` = Σ weights·(forecast − label)²,
-   * and `keep/<parameter>`: the next value of a parameter that gradients do not reach.
+   * Further inputs `labels` and `weights`, [B, K], with `embedding` [B, 1]. Output `loss` = Σ weights · loss
+   * (`weightedLoss`), and `keep/<parameter>`: the next value of a parameter that gradients do not reach.
    */
   readonly training: Model<InputTypes>;
   /** Output `loss`, in evaluation mode. */
@@ -56,8 +57,15 @@ export interface Network extends NetworkOptions {
 export const KEEP = 'keep/';
 
 export function createNetwork(options: NetworkOptions): Network {
-  const { model, sharing, tasks, features } = options;
+  const { model, sharing, tasks, features, loss: lossName = 'mse' } = options;
   const { layout, seesDays = false, wholeBatch = false, trunk } = architectureOf(model);
+  const lossSeesDays = needsDays(lossName);
+  if (lossSeesDays && sharing === 'embedding') {
+    throw new InputError(
+      `the loss ${lossName} compares the stocks of a day, which must all be on one task: expected heads or shared`,
+      { key: 'problem.sharing' },
+    );
+  }
   if (seesDays && sharing === 'embedding') {
     throw new InputError(
       `with ${model.name} the stocks of a day see each other and must all be on one task: expected heads or shared`,
@@ -75,21 +83,28 @@ export function createNetwork(options: NetworkOptions): Network {
 
   const forecasts = (p: Parameters, { x, day, task }: Readonly<Record<string, Tensor>>, mode: TrunkMode): Tensor => {
     const input = task === undefined ? x : add(x, gather(p.get('task.weight', [tasks, width], zeros), task));
-    return linear(p.under('output'), trunk(p.under('trunk'), { x: input, day }, mode), columns); // [B, columns]
+    return linear(p.under('output'), trunk(p.under('trunk'), { x: input, day }, model, mode), columns); // [B, columns]
   };
   const loss = (p: Parameters, given: Readonly<Record<string, Tensor>>, mode: TrunkMode): Tensor => {
-    const errors = sub(forecasts(p, given, mode), given.labels); // [B, K], shared: broadcast
-    return sum(mul(given.weights, square(errors)));
+    const { labels, weights, known, day } = given;
+    return weightedLoss(lossName, { forecasts: forecasts(p, given, mode), labels, weights, known, day }, tasks);
   };
   return {
     ...options,
     layout,
     seesDays,
-    wholeBatch,
+    wholeDays: seesDays || lossSeesDays,
+    wholeBatch: wholeBatch || lossSeesDays,
     columns,
+    forwardThreads: (free) => (layout === 'time-major' ? 1 : free),
     inputs,
     forward: (p, given) => ({ forecasts: forecasts(p, given, { training: false, keep: () => {} }) }),
-    trainingInputs: { ...inputs, labels: f32('B', labelled), weights: f32('B', labelled) },
+    trainingInputs: {
+      ...inputs,
+      labels: f32('B', labelled),
+      weights: f32('B', labelled),
+      ...(lossSeesDays ? { day: i64('B'), known: f32('B', labelled) } : {}),
+    },
     training: (p, given) => {
       const kept: Record<string, Tensor> = {};
       const keep = (parameter: string, value: Tensor) => {
@@ -101,19 +116,19 @@ export function createNetwork(options: NetworkOptions): Network {
   };
 }
 
-/**
- * The forward program with the parameters of an arena. The steps of a recurrence are too small to be divided: with two
- * threads they take three times as long as with one.
- */
-export function openInference(network: Network, arena: Arena, threads: number, ranks?: Ranks): Promise<Inference> {
-  const { forward: model, inputs, layout, wholeBatch } = network;
-  return Inference.create({
-    model,
-    inputs,
-    arena,
-    threads: layout === 'time-major' ? 1 : threads,
-    ranks: wholeBatch ? undefined : ranks,
-  });
+function architectureOf({ name }: ModelConfig): Architecture<ModelConfig> {
+  const { architecture, title } = modelNamed(name);
+  if (architecture === undefined) throw new InputError(`${title} is not a network`, { key: 'problem.model.name' });
+  return architecture;
+}
+
+/** The forward program with the parameters of an arena. */
+export async function openForward(network: Network, arena: Arena, threads: number): Promise<ForwardPass & Inference> {
+  const { forward: model, inputs } = network;
+  const inference = await Inference.create({ model, inputs, arena, threads: network.forwardThreads(threads) });
+  const forecast: ForwardPass['forecast'] = async (feeds) =>
+    (await inference.run(feeds)).forecasts.data as Float32Array;
+  return Object.assign(inference, { forecast });
 }
 
 /** x as an input of the programs, for so many samples. */
@@ -121,4 +136,175 @@ export function inputValue({ layout, features }: Network, x: Float32Array, sampl
   const shape =
     layout === 'flat' ? [samples, columnCount(features)] : [features.window, samples, featureWidth(features)];
   return { data: x, shape };
+}
+
+/** The inputs of a network's programs; `tasks` has the task of each sample, for networks that are told. */
+export function feedsOf(network: Network, batch: ForecastBatch, tasks: ArrayLike<number>): Record<string, Value> {
+  const { positions, x } = batch;
+  const shape = [positions.length];
+  const feeds: Record<string, Value> = { x: inputValue(network, x, positions.length) };
+  if (network.seesDays) feeds.day = dayValue(batch);
+  if (network.sharing === 'embedding') feeds.task = { data: BigInt64Array.from(Array.from(tasks, BigInt)), shape };
+  return feeds;
+}
+
+/** The inputs of the training program: `matrix` is what each task counts, [B, K]. */
+export function trainingFeeds(network: Network, batch: ForecastBatch, matrix: Float32Array): Record<string, Value> {
+  const { rows, tasks, labels, weights, known } = networkRows(network, batch.labels, matrix, network.tasks);
+  const feeds = {
+    ...feedsOf(network, rows === undefined ? batch : takeRows(network, batch, rows), tasks),
+    labels,
+    weights,
+  };
+  if (!('known' in network.trainingInputs) || known === undefined) return feeds;
+  return { ...feeds, known, day: dayValue(batch) };
+}
+
+function dayValue({ samples, positions }: ForecastBatch): Value {
+  return { data: BigInt64Array.from(positions, (i) => BigInt(samples.day[i])), shape: [positions.length] };
+}
+
+/** Whatever runs the forward program. */
+interface ForwardPass {
+  forecast(feeds: Readonly<Record<string, Value>>): Promise<Float32Array>;
+}
+
+/** Forecasts [B, columns]; of one task for networks that are told the task. */
+export function forecastBatch(
+  network: Network,
+  pass: ForwardPass,
+  batch: ForecastBatch,
+  task: number,
+): Promise<Float32Array> {
+  return pass.forecast(feedsOf(network, batch, new Int32Array(batch.positions.length).fill(task)));
+}
+
+/** Forecasts of one task for all samples, in their order. */
+export async function forecastSamples(
+  network: Network,
+  pass: ForwardPass,
+  data: FeatureSource,
+  samples: Samples,
+  task: number,
+): Promise<Float32Array> {
+  const out = new Float32Array(samples.length);
+  const { columns } = network;
+  const column = columns === 1 ? 0 : task;
+  for (const positions of piecesOf(samples, network.seesDays)) {
+    const batch = batchAt(data, { samples, labels: NO_LABELS }, positions, network.layout);
+    const values = await forecastBatch(network, pass, batch, task);
+    for (let i = 0; i < positions.length; i++) out[positions[i]] = values[i * columns + column];
+  }
+  return out;
+}
+
+const NO_LABELS = new Float32Array();
+
+/**
+ * What each task counts in an update, [B, K], from the shares of the tasks [B, K] that a strategy chose (rows sum to one)
+ * and the weight wᵢ of each sample:
+ *
+ *     replace   wᵢ · share_{ik} / Σw
+ *     add       wᵢ / Σw for the main task, wᵢ · auxiliaryWeight · share_{ik} / Σw for the others
+ *     all       wᵢ · (1 + share_{ik}) / Σw for the main task, times auxiliaryWeight for the others
+ */
+export function weightMatrix(
+  shares: Float32Array,
+  weights: Float32Array,
+  main: number,
+  { chosen, auxiliaryWeight }: { chosen: 'replace' | 'add' | 'all'; auxiliaryWeight: number },
+): Float32Array {
+  const K = shares.length / weights.length;
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return shares.map((share, at) => {
+    const weight = weights[Math.floor(at / K)] / total;
+    if (chosen === 'replace') return weight * share;
+    const scale = at % K === main ? weight : weight * auxiliaryWeight;
+    if (chosen === 'all') return scale * (1 + share);
+    return at % K === main ? scale : scale * share;
+  });
+}
+
+/** The rows on which a network computes an update. */
+export interface NetworkRows {
+  /** Place in the batch of each row's sample; undefined: a row for each sample, in order. */
+  readonly rows?: Int32Array;
+  /** Task of each row, where a row has one. */
+  readonly tasks: Int32Array;
+  readonly labels: Value;
+  readonly weights: Value;
+  /** 1 where the label is known. */
+  readonly known?: Value;
+}
+
+/**
+ * With the sharing `embedding` a row for each sample and task that counts, else a row a sample and a column a task.
+ *
+ * @param labels [B, K]
+ * @param matrix [B, K]
+ */
+export function networkRows(
+  { sharing }: Pick<Network, 'sharing'>,
+  labels: Float32Array,
+  matrix: Float32Array,
+  K: number,
+): NetworkRows {
+  if (sharing !== 'embedding') {
+    // A label that is unknown must not spoil the sum, not even with the weight 0.
+    const weights = matrix.map((weight, at) => (Number.isNaN(labels[at]) ? 0 : weight));
+    const shape = [matrix.length / K, K];
+    const values = labels.map((label) => label || 0);
+    const known = labels.map((label) => (Number.isNaN(label) ? 0 : 1));
+    return {
+      tasks: new Int32Array(),
+      labels: { data: values, shape },
+      weights: { data: weights, shape },
+      known: { data: known, shape },
+    };
+  }
+  const places = Int32Array.from(matrix.keys()).filter((at) => matrix[at] > 0 && !Number.isNaN(labels[at]));
+  const shape = [places.length, 1];
+  return {
+    rows: places.map((at) => Math.floor(at / K)),
+    tasks: places.map((at) => at % K),
+    labels: { data: Float32Array.from(places, (at) => labels[at]), shape },
+    weights: { data: Float32Array.from(places, (at) => matrix[at]), shape },
+  };
+}
+
+/** The features of each sample in one row, field by field, taken from those in the layout of the network. */
+export function flatRows(network: Network, { positions, x }: ForecastBatch): Float32Array {
+  if (network.layout === 'flat') return x;
+  const { window } = network.features;
+  const size = positions.length;
+  const fields = x.length / (window * size);
+  const rows = new Float32Array(x.length);
+  let from = 0;
+  for (let day = 0; day < window; day++) {
+    for (let i = 0; i < size; i++) {
+      for (let field = 0; field < fields; field++) rows[(i * fields + field) * window + day] = x[from++];
+    }
+  }
+  return rows;
+}
+
+/** The samples with the given places in the batch, some perhaps several times. */
+export function takeRows(network: Network, batch: ForecastBatch, rows: Int32Array): ForecastBatch {
+  const { samples, positions, x, labels } = batch;
+  const blocks = network.layout === 'flat' ? 1 : network.features.window;
+  const size = positions.length;
+  const width = x.length / (blocks * size);
+  const taken = new Float32Array(blocks * rows.length * width);
+  for (let block = 0; block < blocks; block++) {
+    rows.forEach((place, row) => {
+      const from = (block * size + place) * width;
+      taken.set(x.subarray(from, from + width), (block * rows.length + row) * width);
+    });
+  }
+  return {
+    samples,
+    positions: rows.map((place) => positions[place]),
+    x: taken,
+    labels: rowsAt(labels, rows, labels.length / size),
+  };
 }

@@ -1,7 +1,7 @@
 import { InputError } from '../errors.js';
 import { matchNgrams, ngramCount } from './ngrams.js';
 import { corpusScore, formatSignature, type SegmentMetric } from './segments.js';
-import { splitWords, withoutSpaces } from './whitespace.js';
+import { splitWords, withoutSpaces } from './tokenizers.js';
 
 /** How chrF is computed; the defaults are sacreBLEU's, and give chrF2. */
 export interface ChrfOptions {

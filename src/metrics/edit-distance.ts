@@ -13,71 +13,71 @@ const UNREACHED = 1e16;
  * recomputing only the rows after the words it shares with the current one.
  */
 export class EditDistance {
-  readonly #reference: Int32Array;
-  readonly #length: number;
-  // Row i of the matrix covers the reference positions from #from[i] up to #to[i]; row 0 all of them.
-  readonly #from: Int32Array;
-  readonly #to: Int32Array;
-  // Row 0, then the others, #width cells each.
-  readonly #width: number;
-  readonly #costs: Float64Array;
-  readonly #edits: Uint8Array;
-  readonly #scratch: Float64Array;
+  private readonly reference: Int32Array;
+  private readonly length: number;
+  // Row i of the matrix covers the reference positions from `from[i]` up to `to[i]`; row 0 all of them.
+  private readonly from: Int32Array;
+  private readonly to: Int32Array;
+  // Row 0, then the others, `width` cells each.
+  private readonly width: number;
+  private readonly costs: Float64Array;
+  private readonly edits: Uint8Array;
+  private readonly scratch: Float64Array;
 
   constructor(reference: Int32Array, length: number) {
     const stride = reference.length + 1;
     const ratio = length > 0 ? reference.length / length : 1;
     // Very different lengths: neighbouring rows must still overlap.
     const beam = BEAM_WIDTH < ratio / 2 ? Math.ceil(ratio / 2 + BEAM_WIDTH) : BEAM_WIDTH;
-    this.#reference = reference;
-    this.#length = length;
-    this.#from = new Int32Array(length + 1);
-    this.#to = new Int32Array(length + 1).fill(stride);
-    this.#width = 0;
+    this.reference = reference;
+    this.length = length;
+    this.from = new Int32Array(length + 1);
+    this.to = new Int32Array(length + 1).fill(stride);
+    this.width = 0;
     for (let i = 1; i <= length; i++) {
       const diagonal = Math.floor(i * ratio);
-      this.#from[i] = Math.max(0, diagonal - beam);
-      if (i < length) this.#to[i] = Math.min(stride, diagonal + beam);
-      this.#width = Math.max(this.#width, this.#to[i] - this.#from[i]);
+      this.from[i] = Math.max(0, diagonal - beam);
+      if (i < length) this.to[i] = Math.min(stride, diagonal + beam);
+      this.width = Math.max(this.width, this.to[i] - this.from[i]);
     }
-    this.#costs = new Float64Array(stride + length * this.#width);
-    this.#edits = new Uint8Array(this.#costs.length);
-    this.#scratch = new Float64Array(2 * this.#width);
+    this.costs = new Float64Array(stride + length * this.width);
+    this.edits = new Uint8Array(this.costs.length);
+    this.scratch = new Float64Array(2 * this.width);
     for (let j = 0; j < stride; j++) {
-      this.#costs[j] = j;
-      this.#edits[j] = Edit.insert;
+      this.costs[j] = j;
+      this.edits[j] = Edit.insert;
     }
   }
 
   /** Makes `hypothesis` the current one; returns its distance. */
   setCurrent(hypothesis: Int32Array): number {
-    for (let i = 1; i <= this.#length; i++) {
-      this.#row(i, hypothesis[i - 1], this.#costs, this.#base(i - 1), this.#costs, this.#base(i), this.#edits);
+    for (let i = 1; i <= this.length; i++) {
+      this.row(i, hypothesis[i - 1], this.costs, this.base(i - 1), this.costs, this.base(i), this.edits);
     }
-    return this.#last(this.#costs, this.#base(this.#length));
+    return this.last(this.costs, this.base(this.length));
   }
 
   /** The distance of a candidate whose first `shared` words are those of the current hypothesis. */
   distance(candidate: Int32Array, shared: number): number {
-    let above = this.#costs;
-    let aboveBase = this.#base(shared);
+    let above = this.costs;
+    let aboveBase = this.base(shared);
     let hereBase = 0;
-    for (let i = shared + 1; i <= this.#length; i++) {
-      this.#row(i, candidate[i - 1], above, aboveBase, this.#scratch, hereBase);
-      above = this.#scratch;
+    for (let i = shared + 1; i <= this.length; i++) {
+      this.row(i, candidate[i - 1], above, aboveBase, this.scratch, hereBase);
+      above = this.scratch;
       aboveBase = hereBase;
-      hereBase = this.#width - hereBase;
+      hereBase = this.width - hereBase;
     }
-    return this.#last(above, aboveBase);
+    return this.last(above, aboveBase);
   }
 
   /** The edits that rewrite the current hypothesis into the reference, first to last. */
   trace(): number[] {
     const steps: number[] = [];
-    let i = this.#length;
-    let j = this.#reference.length;
+    let i = this.length;
+    let j = this.reference.length;
     while (i > 0 || j > 0) {
-      const edit = this.#edits[this.#base(i) + j - this.#from[i]];
+      const edit = this.edits[this.base(i) + j - this.from[i]];
       steps.push(edit);
       if (edit !== Edit.insert) i--;
       if (edit !== Edit.delete) j--;
@@ -85,15 +85,15 @@ export class EditDistance {
     return steps.reverse();
   }
 
-  #base(i: number): number {
-    return i === 0 ? 0 : this.#reference.length + 1 + (i - 1) * this.#width;
+  private base(i: number): number {
+    return i === 0 ? 0 : this.reference.length + 1 + (i - 1) * this.width;
   }
 
-  #last(costs: Float64Array, base: number): number {
-    return costs[base + this.#reference.length - this.#from[this.#length]];
+  private last(costs: Float64Array, base: number): number {
+    return costs[base + this.reference.length - this.from[this.length]];
   }
 
-  #row(
+  private row(
     i: number,
     word: number,
     above: Float64Array,
@@ -102,8 +102,8 @@ export class EditDistance {
     hereBase: number,
     edits?: Uint8Array,
   ): void {
-    const reference = this.#reference;
-    const [from, to, aboveFrom, aboveTo] = [this.#from[i], this.#to[i], this.#from[i - 1], this.#to[i - 1]];
+    const reference = this.reference;
+    const [from, to, aboveFrom, aboveTo] = [this.from[i], this.to[i], this.from[i - 1], this.to[i - 1]];
     let left = UNREACHED;
     let diagonal = from > aboveFrom && from <= aboveTo ? above[aboveBase + from - 1 - aboveFrom] : UNREACHED;
     for (let j = from; j < to; j++) {

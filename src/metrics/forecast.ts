@@ -1,5 +1,4 @@
-import { pearson, spearman, squarable, validPairs } from './correlation.js';
-import { mean, pairwiseSum, standardDeviation } from './summation.js';
+import { mean, pairwiseSum, pearson, spearman, squarable, standardDeviation, validPairs } from './statistics.js';
 
 /** The cross-section of one day; NaN where a prediction or a label is missing. */
 export interface ForecastDay {

@@ -6,14 +6,16 @@ export {
   bleuStatistics,
   corpusBleu,
   formatBleu,
+  formatMultiBleu,
+  type MultiBleuOptions,
+  multiBleu,
+  multiBleuFromStatistics,
+  multiBleuMetric,
   SMOOTHINGS,
   type Smoothing,
   sentenceBleu,
 } from './bleu.js';
-export { type BlockBootstrap, type BlockBootstrapOptions, blockBootstrap } from './block-bootstrap.js';
 export { type ChrfOptions, chrfMetric, corpusChrf, sentenceChrf } from './chrf.js';
-export { averageRanks, pearson, spearman } from './correlation.js';
-export { incompleteBeta, studentCritical, studentTwoSided } from './distributions.js';
 export {
   type DailyScore,
   dailyScores,
@@ -27,6 +29,7 @@ export { type InstanceCount, parseInstance } from './instances.js';
 export {
   averageLagging,
   averageProportion,
+  averageTokenDelay,
   type CorpusLatency,
   corpusLatency,
   differentiableAverageLagging,
@@ -35,26 +38,34 @@ export {
   type Latency,
   type LatencyConvention,
   type LatencyInstance,
+  type LatencyOptions,
   type OddDelays,
   oddDelays,
+  yetAnotherAverageLagging,
 } from './latency.js';
 export {
-  formatMultiBleu,
-  type MultiBleuOptions,
-  multiBleu,
-  multiBleuFromStatistics,
-  multiBleuMetric,
-} from './multi-bleu.js';
-export {
   approximateRandomisation,
+  type BlockBootstrap,
+  type BlockBootstrapOptions,
   type BootstrapScore,
+  blockBootstrap,
   type PairedBootstrap,
   pairedBootstrap,
   type RandomisationTest,
   resampleScores,
 } from './paired-tests.js';
 export { Pcg64 } from './pcg64.js';
-export { holm, type Interval, interval, type PairedTest, pairedTTest, wilcoxonSignedRank } from './seed-tests.js';
+export {
+  holm,
+  type Interval,
+  incompleteBeta,
+  interval,
+  type PairedTest,
+  pairedTTest,
+  studentCritical,
+  studentTwoSided,
+  wilcoxonSignedRank,
+} from './seed-tests.js';
 export {
   corpusScore,
   measureSegments,
@@ -63,10 +74,8 @@ export {
   sumSegments,
   type TestSignature,
 } from './segments.js';
-export { mean, standardDeviation } from './summation.js';
-export { corpusTer, editCount, sentenceTer, terMetric } from './ter.js';
-export { type TercomOptions, tercomWords } from './tercom-tokenizer.js';
-export { TOKENIZER_NAMES, type TokenizerName, tokenizers } from './tokenizers.js';
+export { averageRanks, mean, pearson, spearman, standardDeviation } from './statistics.js';
+export { corpusTer, editCount, sentenceTer, type TercomOptions, tercomWords, terMetric } from './ter.js';
 export {
   bleuTokenizer,
   isWithoutSpaces,
@@ -75,4 +84,7 @@ export {
   latencyUnit,
   outputLength,
   referenceLength,
-} from './units.js';
+  TOKENIZER_NAMES,
+  type TokenizerName,
+  tokenizers,
+} from './tokenizers.js';

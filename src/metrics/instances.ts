@@ -1,6 +1,6 @@
 import { InputError, type Where } from '../errors.js';
 import type { LatencyInstance } from './latency.js';
-import { LATENCY_UNITS, type LatencyUnit, outputLength, referenceLength } from './units.js';
+import { LATENCY_UNITS, type LatencyUnit, outputLength, referenceLength } from './tokenizers.js';
 
 /** What the delays of a line belong to: words, characters, or tokens of any kind, which are not compared with a text. */
 export type InstanceCount = LatencyUnit | 'token';
@@ -12,19 +12,22 @@ export type InstanceCount = LatencyUnit | 'token';
  * - `source_length`,
  * - `reference_length`, or `reference` (SimulEval's `instances.log`), which is counted as SimulEval does. Either may be
  *   null: there is no reference,
- * - `prediction`, if it is there: as many words or characters as there are delays.
+ * - `prediction`, if it is there: as many words or characters as there are delays,
+ * - `elapsed`, if it is there: when each output token was written, the time of computing included. SimulEval writes only
+ *   zeros for text, which has no clock: that counts as nothing recorded.
  *
  * @param count default what the line says under `latency_unit`, else words
  */
 export function parseInstance(line: string, where: Where = {}, count?: InstanceCount): LatencyInstance {
   const record = parseObject(line, where);
   const counted = count ?? readUnit(record.latency_unit, where);
-  const delays = readDelays(record.delays, where);
+  const delays = readTimes(record.delays, 'delays', where);
   if (counted !== 'token') requireCounted(record, delays.length, counted, where);
   return {
     delays,
     sourceLength: readLength(record.source_length, 'source_length', where),
     referenceLength: readReferenceLength(record, counted === 'char' ? 'char' : 'word', where),
+    elapsed: readElapsed(record.elapsed, delays.length, where),
   };
 }
 
@@ -68,15 +71,26 @@ function parseObject(line: string, where: Where): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-function readDelays(value: unknown, where: Where): number[] {
+function readElapsed(value: unknown, delays: number, where: Where): number[] | undefined {
+  if (value === undefined || value === null) return undefined;
+  const elapsed = readTimes(value, 'elapsed', where);
+  if (elapsed.every((time) => time === 0)) return undefined;
+  if (elapsed.length === delays) return elapsed;
+  throw new InputError(`expected a time for each of the ${delays} delays, found ${elapsed.length}`, {
+    ...where,
+    key: 'elapsed',
+  });
+}
+
+function readTimes(value: unknown, key: string, where: Where): number[] {
   if (!Array.isArray(value)) {
-    throw new InputError(`expected an array of numbers, found ${describe(value)}`, { ...where, key: 'delays' });
+    throw new InputError(`expected an array of numbers, found ${describe(value)}`, { ...where, key });
   }
   for (let i = 0; i < value.length; i++) {
     if (typeof value[i] !== 'number' || !(value[i] >= 0 && value[i] <= MOST)) {
       throw new InputError(`expected numbers from 0 to ${MOST}, found ${describe(value[i])}`, {
         ...where,
-        key: `delays[${i}]`,
+        key: `${key}[${i}]`,
       });
     }
   }

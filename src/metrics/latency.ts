@@ -20,6 +20,8 @@ export interface LatencyInstance {
   readonly sourceLength: number;
   /** Tokens of the reference; absent where there is none, and the output length stands in (as in SimulEval). */
   readonly referenceLength?: number;
+  /** When each output token was written, in the unit of the delays, with the time of computing: a delay and more. */
+  readonly elapsed?: ArrayLike<number>;
 }
 
 export interface Latency {
@@ -27,9 +29,19 @@ export interface Latency {
   readonly LAAL: number;
   readonly AP: number;
   readonly DAL: number;
+  /** Null where nothing was written before the end of the source. */
+  readonly YAAL: number | null;
+  readonly ATD: number;
+}
+
+export interface LatencyOptions {
+  /** Measure `elapsed` instead of `delays`, which every instance with an output must have. Default false. */
+  readonly computationAware?: boolean;
 }
 
 export interface CorpusLatency extends Latency {
+  /** Instances that YAAL is a mean over: those that wrote something before the end of their source. */
+  readonly simultaneous: number;
   /** Instances that count. */
   readonly counted: number;
   /** Instances without any output: they have no delays and do not count, as in SimulEval. */
@@ -57,42 +69,47 @@ export function oddDelays(instances: readonly LatencyInstance[]): OddDelays {
 export function instanceLatency(
   instance: LatencyInstance,
   convention: LatencyConvention = 'simuleval',
+  { computationAware = false }: LatencyOptions = {},
 ): Latency | undefined {
-  const { delays, sourceLength } = instance;
+  const { delays, sourceLength, elapsed } = instance;
   if (delays.length === 0) return undefined;
+  if (computationAware && elapsed === undefined) {
+    throw new InputError('an instance has no elapsed times, which computation-aware latency is measured by');
+  }
+  const times = computationAware && elapsed !== undefined ? elapsed : delays;
   const reference = convention === 'simuleval' ? (instance.referenceLength ?? delays.length) : delays.length;
+  const longer = Math.max(delays.length, reference);
   return {
-    AL: averageLagging(delays, sourceLength, reference),
-    LAAL: averageLagging(delays, sourceLength, Math.max(delays.length, reference)),
-    AP: averageProportion(delays, sourceLength, reference),
-    DAL: differentiableAverageLagging(delays, sourceLength),
+    AL: averageLagging(times, sourceLength, reference),
+    LAAL: averageLagging(times, sourceLength, longer),
+    AP: averageProportion(times, sourceLength, reference),
+    DAL: differentiableAverageLagging(times, sourceLength),
+    YAAL: yetAnotherAverageLagging(times, sourceLength, longer),
+    ATD: averageTokenDelay(delays, computationAware ? elapsed : undefined),
   };
 }
 
-/** The mean over the instances that have an output. */
+/** The mean over the instances that have an output; of YAAL, over those that have one. */
 export function corpusLatency(
   instances: readonly LatencyInstance[],
   convention: LatencyConvention = 'simuleval',
+  options: LatencyOptions = {},
 ): CorpusLatency {
-  const sums = { AL: 0, LAAL: 0, AP: 0, DAL: 0 };
-  let counted = 0;
-  for (const instance of instances) {
-    const latency = instanceLatency(instance, convention);
-    if (latency === undefined) continue;
-    counted++;
-    sums.AL += latency.AL;
-    sums.LAAL += latency.LAAL;
-    sums.AP += latency.AP;
-    sums.DAL += latency.DAL;
-  }
-  if (counted === 0) throw new InputError('latency is undefined: no instance has an output');
+  const found = instances.flatMap((instance) => instanceLatency(instance, convention, options) ?? []);
+  if (found.length === 0) throw new InputError('latency is undefined: no instance has an output');
+  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const over = (name: 'AL' | 'LAAL' | 'AP' | 'DAL' | 'ATD'): number => mean(found.map((latency) => latency[name]));
+  const simultaneous = found.flatMap(({ YAAL }) => YAAL ?? []);
   return {
-    AL: sums.AL / counted,
-    LAAL: sums.LAAL / counted,
-    AP: sums.AP / counted,
-    DAL: sums.DAL / counted,
-    counted,
-    skipped: instances.length - counted,
+    AL: over('AL'),
+    LAAL: over('LAAL'),
+    AP: over('AP'),
+    DAL: over('DAL'),
+    YAAL: simultaneous.length === 0 ? null : mean(simultaneous),
+    ATD: over('ATD'),
+    simultaneous: simultaneous.length,
+    counted: found.length,
+    skipped: instances.length - found.length,
   };
 }
 
@@ -144,6 +161,48 @@ export function differentiableAverageLagging(delays: ArrayLike<number>, sourceLe
   for (let i = 1; i < delays.length; i++) {
     last = Math.max(delays[i], last + 1 / gamma);
     sum += last - i / gamma;
+  }
+  return sum / delays.length;
+}
+
+/**
+ * YAAL (Polák et al. 2025, "Better Late Than Never"; IWSLT 2026): LAAL over what was written before the end of the source
+ * alone, so that a system gains nothing by writing the rest at once,
+ *
+ *     YAAL = 1/τ Σ_{i=1..τ} [g_i − (i−1)/γ],  τ = the last i before the first g_i ≥ |x|,  γ = max(|y|, |reference|)/|x|.
+ *
+ * Null where even the first token came after the end of the source: such an instance is left out of the mean.
+ */
+export function yetAnotherAverageLagging(
+  delays: ArrayLike<number>,
+  sourceLength: number,
+  targetLength: number,
+): number | null {
+  const gamma = targetLength / sourceLength;
+  let sum = 0;
+  let tau = 0;
+  for (; tau < delays.length && delays[tau] < sourceLength; tau++) sum += delays[tau] - tau / gamma;
+  return tau === 0 ? null : sum / tau;
+}
+
+/**
+ * Average token delay (Kano et al. 2023) as SimulEval has it for text, where every token lasts 1:
+ *
+ *     ATD = 1/|y| Σ_t [end(y_t) − end(x_s)],  end(y_t) = max(g_t, end(y_t−1)) + 1,  end(x_s) = s,
+ *     s = min(t − max(0, Y_c−1 − X_c−1), X_c)
+ *
+ * where tokens with one delay in a row are a chunk c, and X_c, Y_c are the tokens of the source and the output up to its
+ * end. With `elapsed`, the time of computing since the token before is added to end(y_t).
+ */
+export function averageTokenDelay(delays: ArrayLike<number>, elapsed?: ArrayLike<number>): number {
+  const computed = (i: number): number => (elapsed === undefined || i < 0 ? 0 : elapsed[i] - delays[i]);
+  let sum = 0;
+  let end = 0;
+  let ahead = 0; // max(0, Y − X) before the chunk of this token
+  for (let i = 0; i < delays.length; i++) {
+    if (i > 0 && delays[i] !== delays[i - 1]) ahead = Math.max(0, i - delays[i - 1]);
+    end = Math.max(delays[i], end) + 1 + computed(i) - computed(i - 1);
+    sum += end - Math.min(i + 1 - ahead, delays[i]);
   }
   return sum / delays.length;
 }

@@ -4,12 +4,12 @@
  */
 export class Pcg64 {
   // Eight limbs of 16 bits, least significant first.
-  readonly #state = new Float64Array(8);
-  readonly #increment: Float64Array;
-  #high = 0;
-  #hasHigh = false;
-  #bits = 0;
-  #bitsLeft = 0;
+  private readonly state = new Float64Array(8);
+  private readonly increment: Float64Array;
+  private high = 0;
+  private hasHigh = false;
+  private bits = 0;
+  private bitsLeft = 0;
 
   /** @param seed an integer from 0 to 2³² − 1 */
   constructor(seed: number) {
@@ -18,28 +18,28 @@ export class Pcg64 {
     // the high one first.
     const initial = limbs([words[2], words[3], words[0], words[1]]);
     const sequence = limbs([words[6], words[7], words[4], words[5]]);
-    this.#increment = add(add(sequence, sequence), Float64Array.of(1, 0, 0, 0, 0, 0, 0, 0));
-    this.#step();
-    this.#state.set(add(this.#state, initial));
-    this.#step();
+    this.increment = add(add(sequence, sequence), Float64Array.of(1, 0, 0, 0, 0, 0, 0, 0));
+    this.step();
+    this.state.set(add(this.state, initial));
+    this.step();
   }
 
   /** A uniform 32-bit integer: the low half of a 64-bit draw, then its high half. */
   uint32(): number {
-    if (this.#hasHigh) {
-      this.#hasHigh = false;
-      return this.#high;
+    if (this.hasHigh) {
+      this.hasHigh = false;
+      return this.high;
     }
-    this.#step();
-    const s = this.#state;
+    this.step();
+    const s = this.state;
     const low = join(s[4], s[5]) ^ join(s[0], s[1]);
     const high = join(s[6], s[7]) ^ join(s[2], s[3]);
     // Rotate the 64-bit xor right by the state's top six bits.
     const turn = s[7] >>> 10;
     const [a, b] = turn < 32 ? [low, high] : [high, low];
     const shift = turn % 32;
-    this.#high = (shift === 0 ? b : (b >>> shift) | (a << (32 - shift))) >>> 0;
-    this.#hasHigh = true;
+    this.high = (shift === 0 ? b : (b >>> shift) | (a << (32 - shift))) >>> 0;
+    this.hasHigh = true;
     return (shift === 0 ? a : (a >>> shift) | (b << (32 - shift))) >>> 0;
   }
 
@@ -59,19 +59,19 @@ export class Pcg64 {
 
   /** A fair coin, `rng.integers(2, dtype=bool)`: the bits of a 32-bit draw, lowest first. */
   coin(): boolean {
-    if (this.#bitsLeft === 0) {
-      this.#bits = this.uint32();
-      this.#bitsLeft = 32;
-    } else this.#bits >>>= 1;
-    this.#bitsLeft--;
-    return (this.#bits & 1) === 1;
+    if (this.bitsLeft === 0) {
+      this.bits = this.uint32();
+      this.bitsLeft = 32;
+    } else this.bits >>>= 1;
+    this.bitsLeft--;
+    return (this.bits & 1) === 1;
   }
 
-  #step(): void {
-    const state = this.#state;
+  private step(): void {
+    const state = this.state;
     let carry = 0;
     for (let k = 7; k >= 0; k--) {
-      let sum = this.#increment[k];
+      let sum = this.increment[k];
       for (let i = 0; i <= k; i++) sum += state[i] * MULTIPLIER[k - i];
       state[k] = sum;
     }

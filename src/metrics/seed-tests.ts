@@ -1,7 +1,5 @@
 import { InputError } from '../errors.js';
-import { averageRanks } from './correlation.js';
-import { studentCritical, studentTwoSided } from './distributions.js';
-import { mean, standardDeviation } from './summation.js';
+import { averageRanks, mean, standardDeviation } from './statistics.js';
 
 /** A two-sided test of paired values: the scores of two methods, seed by seed. */
 export interface PairedTest {
@@ -88,4 +86,76 @@ function pairedDifferences(a: readonly number[], b: readonly number[]): number[]
     throw new InputError('a paired test needs finite values');
   }
   return differences;
+}
+
+/**
+ * Two-sided p-value of Student's t with ν degrees of freedom:
+ *
+ *     P(|T| ≥ |t|) = I_x(ν/2, 1/2),  x = ν / (ν + t²)   (Abramowitz & Stegun 26.5.27).
+ */
+export function studentTwoSided(t: number, degrees: number): number {
+  if (Number.isNaN(t)) return Number.NaN;
+  return incompleteBeta(degrees / (degrees + t * t), degrees / 2, 0.5);
+}
+
+/** The t ≥ 0 that |T| exceeds with probability p, for 0 < p ≤ 1: half the width of an interval in standard errors. */
+export function studentCritical(p: number, degrees: number): number {
+  let [low, high] = [0, 1];
+  while (studentTwoSided(high, degrees) > p) high *= 2;
+  // Bisection down to neighbouring numbers.
+  for (let middle = (low + high) / 2; middle > low && middle < high; middle = (low + high) / 2) {
+    if (studentTwoSided(middle, degrees) > p) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+/**
+ * The regularised incomplete beta function I_x(a, b), by the continued fraction 26.5.8 of Abramowitz & Stegun (in
+ * Lentz's evaluation) on the side of its mean where it converges fast.
+ */
+export function incompleteBeta(x: number, a: number, b: number): number {
+  if (x <= 0) return 0;
+  if (x >= 1) return 1;
+  if (x > (a + 1) / (a + b + 2)) return 1 - incompleteBeta(1 - x, b, a);
+  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x));
+  return (front / a) * betaFraction(x, a, b);
+}
+
+/** log Γ(x) for x > 0: Lanczos' approximation with g = 7 and nine terms, good to about 1e-15. */
+export function logGamma(x: number): number {
+  // Γ(x) Γ(1−x) = π / sin πx
+  if (x < 0.5) return Math.log(Math.PI / Math.sin(Math.PI * x)) - logGamma(1 - x);
+  const z = x - 1;
+  let series = LANCZOS[0];
+  for (let i = 1; i < LANCZOS.length; i++) series += LANCZOS[i] / (z + i);
+  const t = z + 7.5;
+  return 0.5 * Math.log(2 * Math.PI) + (z + 0.5) * Math.log(t) - t + Math.log(series);
+}
+
+const LANCZOS = [
+  0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
+  12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7,
+];
+
+const TINY = 1e-300;
+const PRECISION = 1e-16;
+
+function betaFraction(x: number, a: number, b: number): number {
+  const away = (value: number) => (Math.abs(value) < TINY ? TINY : value);
+  let c = 1;
+  let d = 1 / away(1 - ((a + b) * x) / (a + 1));
+  let fraction = d;
+  for (let m = 1; m < 100_000; m++) {
+    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
+    d = 1 / away(1 + even * d);
+    c = away(1 + even / c);
+    fraction *= d * c;
+    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
+    d = 1 / away(1 + odd * d);
+    c = away(1 + odd / c);
+    fraction *= d * c;
+    if (Math.abs(d * c - 1) < PRECISION) return fraction;
+  }
+  throw new RangeError(`the incomplete beta function did not converge at x ${x}, a ${a}, b ${b}`);
 }

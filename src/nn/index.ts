@@ -1,7 +1,6 @@
 export * from './attention.js';
 export * from './embedding.js';
 export * from './initializers.js';
-export * from './layer-norm.js';
 export * from './linear.js';
 export * from './recurrent.js';
 export * from './transformer.js';

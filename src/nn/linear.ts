@@ -1,6 +1,13 @@
 import * as t from '../tensor/index.js';
-import { dropout, type Initializer, type Parameters, relu, type Tensor } from '../tensor/index.js';
-import { torchLinear, torchUniform } from './initializers.js';
+import {
+  dropout,
+  type Initializer,
+  layerNorm as normalize,
+  type Parameters,
+  relu,
+  type Tensor,
+} from '../tensor/index.js';
+import { ones, torchLinear, torchUniform, zeros } from './initializers.js';
 
 export interface LinearOptions {
   /** Default true. */
@@ -44,4 +51,10 @@ export function lastSize(x: Tensor): number {
   const size = x.shape.at(-1);
   if (typeof size !== 'number') throw new RangeError(`the last axis must have a static size, got ${size}`);
   return size;
+}
+
+/** Layer normalisation over the last axis, parameters `weight` and `bias`. */
+export function layerNorm(p: Parameters, x: Tensor, eps = 1e-5): Tensor {
+  const size = lastSize(x);
+  return normalize(x, p.get('weight', [size], ones), p.get('bias', [size], zeros), eps);
 }

@@ -1,8 +1,7 @@
 import { add, dropout, type Parameters, relu, type Tensor } from '../tensor/index.js';
 import { multiHeadAttention } from './attention.js';
 import { xavierUniform, zeros } from './initializers.js';
-import { layerNorm } from './layer-norm.js';
-import { lastSize, linear } from './linear.js';
+import { lastSize, layerNorm, linear } from './linear.js';
 
 export interface TransformerLayerOptions {
   readonly heads: number;
@@ -20,40 +19,55 @@ export interface TransformerLayerOptions {
   readonly activation?: (x: Tensor) => Tensor;
 }
 
-/** Self-attention and feed-forward (Vaswani et al. 2017) over [T, B, D]; `bias` says who sees whom. */
+/** What the states x find where they look, in the shape of x; `p` are the parameters of that attention. */
+export type Attend = (p: Parameters, x: Tensor) => Tensor;
+
+/**
+ * Self-attention and feed-forward (Vaswani et al. 2017) over [T, B, D]. `self` says who sees whom: the bias of plain
+ * self-attention, or an attention in its place, whose states may have any shape that ends with D.
+ */
 export function encoderLayer(
   p: Parameters,
   x: Tensor,
-  bias: Tensor | undefined,
+  self: Tensor | Attend | undefined,
   options: TransformerLayerOptions,
 ): Tensor {
-  const attended = selfAttention(p, x, bias, options);
+  const attended = attentionBlock(p, 'self_attn', x, selfAttention(self, options), options);
   return feedForward(p, attended, options);
 }
 
-/** Self-attention, attention over the encoder's output `memory`, feed-forward, over [T, B, D]. */
+/** Self-attention, the attention over the source that is given as `cross`, feed-forward; `self` as in `encoderLayer`. */
 export function decoderLayer(
   p: Parameters,
   x: Tensor,
-  memory: Tensor,
-  { self, cross }: { self?: Tensor; cross?: Tensor },
+  { self, cross }: { self?: Tensor | Attend; cross: Attend },
   options: TransformerLayerOptions,
 ): Tensor {
-  const attended = selfAttention(p, x, self, options);
-  const translated = residual(p.under('encoder_attn_layer_norm'), attended, options, (h) =>
-    multiHeadAttention(p.under('encoder_attn'), h, memory, {
-      heads: options.heads,
-      bias: cross,
-      dropout: options.attentionDropout,
-    }),
-  );
-  return feedForward(p, translated, options);
+  const attended = attentionBlock(p, 'self_attn', x, selfAttention(self, options), options);
+  return feedForward(p, attentionBlock(p, 'encoder_attn', attended, cross, options), options);
 }
 
-function selfAttention(p: Parameters, x: Tensor, bias: Tensor | undefined, options: TransformerLayerOptions): Tensor {
-  return residual(p.under('self_attn_layer_norm'), x, options, (h) =>
-    multiHeadAttention(p.under('self_attn'), h, h, { heads: options.heads, bias, dropout: options.attentionDropout }),
-  );
+/** The usual cross-attention: over the encoder's output `memory` [S, B, D], with a bias that hides part of it. */
+export function attentionOver(
+  memory: Tensor,
+  bias: Tensor | undefined,
+  { heads, attentionDropout }: TransformerLayerOptions,
+): Attend {
+  return (p, x) => multiHeadAttention(p, x, memory, { heads, bias, dropout: attentionDropout });
+}
+
+function selfAttention(self: Tensor | Attend | undefined, options: TransformerLayerOptions): Attend {
+  return typeof self === 'function' ? self : (p, x) => attentionOver(x, self, options)(p, x);
+}
+
+function attentionBlock(
+  p: Parameters,
+  name: string,
+  x: Tensor,
+  attend: Attend,
+  options: TransformerLayerOptions,
+): Tensor {
+  return residual(p.under(`${name}_layer_norm`), x, options, (h) => attend(p.under(name), h));
 }
 
 function feedForward(p: Parameters, x: Tensor, options: TransformerLayerOptions): Tensor {

@@ -1,8 +1,8 @@
 export { Arena, type ArenaOptions, type Floats, type ParameterSpec } from './arena.js';
-export { clipByNorm, clipByValue, gradNorm } from './clip.js';
-export { Gradients, type GradientsConfig } from './gradients.js';
 export {
   type Feeds,
+  Gradients,
+  type GradientsConfig,
   Inference,
   type InferenceConfig,
   type InputTypes,
@@ -30,6 +30,9 @@ export {
   type AdamWConfig,
   adam,
   adamw,
+  clipByNorm,
+  clipByValue,
+  gradNorm,
   type Optimizer,
   type OptimizerConfig,
   type OptimizerState,

@@ -1,7 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { Arena } from './arena.js';
-import { Replica, type ShardTask } from './replica.js';
-import { floatsOver, type WorkerSetup } from './workers.js';
+import { floatsOver, Replica, type ShardTask, type WorkerSetup } from './replica.js';
 
 /**
  * Entry of a worker thread: answers the shards it is sent with their outputs, or with the error's message. The runtime

@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { builtFile } from '../files.js';
 import { type Executable, type Run, Session, type TypedArray, type Value } from '../tensor/index.js';
-import type { Arena, Floats } from './arena.js';
+import type { Arena, Floats, ParameterSpec } from './arena.js';
 import { parameterFeeds } from './inference.js';
 
 /** A shard of a batch to compute the gradients of. */
@@ -52,4 +55,70 @@ export class Replica {
     this.scratch ??= this.arena.newArray();
     return this.scratch;
   }
+}
+
+/** Everything one worker needs to compute gradients of shards; sent to it once. */
+export interface WorkerSetup {
+  readonly executable: Executable;
+  readonly parameters: readonly ParameterSpec[];
+  readonly dtype: 'f32' | 'f64';
+  /** Current parameters, written by the trainer before each step. */
+  readonly sharedValues: SharedArrayBuffer;
+  /** This worker's gradients, read by the trainer after each step. */
+  readonly sharedGrads: SharedArrayBuffer;
+}
+
+/** A worker thread with a replica of the model, seen from the trainer. */
+export class ReplicaWorker {
+  private settle: ((answer: Answer) => void) | undefined;
+
+  private constructor(
+    private readonly worker: Worker,
+    /** Sum of the gradients of the shards computed last. */
+    readonly grads: Float32Array | Float64Array,
+  ) {
+    worker.on('message', (answer: Answer) => this.settle?.(answer));
+    worker.on('error', (error) => this.settle?.({ error: error.message }));
+    worker.on('exit', (code) => this.settle?.({ error: `it ended with code ${code}` }));
+  }
+
+  static async start(setup: Omit<WorkerSetup, 'sharedGrads'>): Promise<ReplicaWorker> {
+    const sharedGrads = new SharedArrayBuffer(setup.sharedValues.byteLength);
+    const worker = new Worker(builtFile('optim/replica-worker.js'), {
+      workerData: { ...setup, sharedGrads } satisfies WorkerSetup,
+    });
+    await once(worker, 'message');
+    const seen = new ReplicaWorker(worker, floatsOver(sharedGrads, setup.dtype));
+    // After the listeners, which count as a reason to wait: a process that fails elsewhere must be able to end.
+    worker.unref();
+    return seen;
+  }
+
+  /** Starts shards at once and resolves with the outputs of each; their gradients are then in `grads`. */
+  async run(tasks: readonly ShardTask[]): Promise<Record<string, Value>[]> {
+    this.worker.ref();
+    const answer = new Promise<Answer>((resolve) => {
+      this.settle = resolve;
+    });
+    this.worker.postMessage(tasks);
+    const { outputs, error } = await answer;
+    this.settle = undefined;
+    this.worker.unref();
+    if (outputs === undefined) throw new Error(`a training worker failed: ${error}`);
+    return outputs;
+  }
+
+  async stop(): Promise<void> {
+    await this.worker.terminate();
+  }
+}
+
+/** The whole buffer as numbers of the given type. */
+export function floatsOver(buffer: SharedArrayBuffer, dtype: 'f32' | 'f64'): Float32Array | Float64Array {
+  return dtype === 'f32' ? new Float32Array(buffer) : new Float64Array(buffer);
+}
+
+interface Answer {
+  readonly outputs?: Record<string, Value>[];
+  readonly error?: string;
 }

@@ -3,14 +3,18 @@ import { Random, type RandomState } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import { type Executable, firstNonFinite, lower, NO_DROPOUT, type Program, type Value } from '../tensor/index.js';
 import { Arena } from './arena.js';
-import { clipByNorm, clipByValue, gradNorm } from './clip.js';
-import { GradientExchange } from './gradient-exchange.js';
-import { withGradients } from './gradients.js';
-import { type Feeds, type InputTypes, type Model, parameterFeeds, traceModel } from './inference.js';
-import { type Optimizer, type OptimizerConfig, type OptimizerState, optimizer } from './optimizer.js';
-import { Replica, type ShardTask } from './replica.js';
-import { joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
-import { floatsOver, ReplicaWorker } from './workers.js';
+import { type Feeds, type InputTypes, type Model, parameterFeeds, traceModel, withGradients } from './inference.js';
+import {
+  clipByNorm,
+  clipByValue,
+  gradNorm,
+  type Optimizer,
+  type OptimizerConfig,
+  type OptimizerState,
+  optimizer,
+} from './optimizer.js';
+import { floatsOver, Replica, ReplicaWorker, type ShardTask } from './replica.js';
+import { GradientExchange, joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
 
 export interface TrainingConfig<I extends InputTypes> {
   /**

@@ -1,7 +1,6 @@
-import type { Figure } from './figures/figure.js';
 import type { Table } from './table.js';
 
-/** A part of the report under a heading of its own. */
+/** A part of the report under its own heading. */
 export interface Section {
   readonly title: string;
   readonly blocks: readonly Block[];
@@ -31,4 +30,36 @@ export function slug(title: string): string {
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');
   return plain === '' ? 'untitled' : plain;
+}
+
+/** Text for HTML or SVG, between tags or in a quoted attribute; characters that XML does not allow are dropped. */
+export function escapeMarkup(text: string): string {
+  return text
+    .replace(/[&<>"']/g, (character) => ENTITIES[character])
+    .replace(/\p{Cc}/gu, (character) => (character === '\n' || character === '\t' ? character : ''));
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** A figure and the numbers in it. */
+export interface Figure {
+  /** Name of its files. */
+  readonly id: string;
+  readonly title: string;
+  /** What is shown and how it was measured, in sentences. */
+  readonly caption: string;
+  /** A document of its own. */
+  readonly svg: string;
+  readonly data: FigureData;
+}
+
+export interface FigureData {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly (string | number)[])[];
 }

@@ -1,20 +1,17 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Resvg } from '@resvg/resvg-js';
 import { z } from 'zod';
-import { fileError, makeFolder, writeFileAtomic } from '../files.js';
-import { readJsonFile } from '../json-file.js';
+import { fileError, makeFolder, readJsonFile, writeFileAtomic } from '../files.js';
 import type { Block, Section } from './document.js';
 import { tablePicture } from './figures/table-picture.js';
-import { markdownReport } from './markdown.js';
 import { htmlPage } from './page.js';
-import { hasFonts, pngOf } from './png.js';
-import type { Table } from './table.js';
-import { csv, csvTable, markdownTable } from './table-files.js';
+import { type Cell, type Column, formatEstimate, type Table } from './table.js';
 
 /** What a report consists of. */
 export interface ReportFiles {
   readonly folder: string;
-  /** The page that is to be read. */
+  /** The page to read. */
   readonly html: string;
   readonly markdown: string;
   /** Files of tables and figures, relative to the folder. */
@@ -24,21 +21,21 @@ export interface ReportFiles {
   readonly runs: number;
   /** Finished probes. */
   readonly probes: number;
-  /** Runs that are running, stopped or broken: listed, and not counted. */
+  /** Runs that are running, stopped or broken: listed but not counted. */
   readonly setAside: number;
-  /** What the reader should know, such as that there are no fonts. */
+  /** Warnings, for example that this machine has no fonts. */
   readonly warnings: readonly string[];
 }
 
 type Written = Omit<ReportFiles, 'runs' | 'probes' | 'setAside'>;
 
-/** Writes the report. What an earlier report has left in the folder is replaced; files of others are not touched. */
+/** Writes the report. It replaces an earlier report in the folder and touches no other files. */
 export function writeFiles(folder: string, title: string, sections: readonly Section[], lead: string): Written {
   for (const name of ['tables', 'figures']) makeFolder(join(folder, name));
   const earlier = earlierFiles(folder);
   const unique = withUniqueIds(sections);
   const written = new Set<string>();
-  // Not brought to the disk one by one, which takes longer than everything else: a report can be made again.
+  // Not flushed to disk one by one, which would take longer than everything else: a report can be made again.
   const write = (name: string, data: string | Uint8Array): void => {
     try {
       writeFileSync(join(folder, name), data);
@@ -82,7 +79,7 @@ function writePicture(name: string, svg: string, write: (name: string, data: str
   write(`${name}.png`, pngOf(svg));
 }
 
-/** Nobody looks at a picture of a longer table. */
+/** Longer tables get no picture. */
 const MOST_PICTURED_ROWS = 60;
 
 function hasPicture({ rows }: Table): boolean {
@@ -92,7 +89,7 @@ function hasPicture({ rows }: Table): boolean {
 /** The names of the files that a report consists of, in its folder. */
 const LIST = 'report.json';
 
-/** Only names that a report gives its files: what stands in the list is deleted. */
+/** Only names that a report gives its files, since everything in the list is deleted. */
 const listSchema = z.array(
   z.string().regex(/^(?:tables|figures)\/[a-z0-9-]+\.(?:csv|md|svg|png)$|^(?:report\.md|index\.html)$/),
 );
@@ -117,3 +114,104 @@ function withUniqueIds(sections: readonly Section[]): Section[] {
   };
   return sections.map((section) => ({ ...section, blocks: section.blocks.map(blockOf) }));
 }
+
+/** The table in Markdown: the best figures in bold, deviations behind ±. */
+export function markdownTable({ columns, rows }: Pick<Table, 'columns' | 'rows'>): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+  const head = columns.map(({ title }) => escapeMarkdown(title));
+  const rule = columns.map(({ measures }) => (measures.length > 0 ? '---:' : '---'));
+  return [line(head), line(rule), ...rows.map(({ cells }) => line(cells.map(markdownCell)))].join('\n');
+}
+
+/** What could be taken for Markdown or HTML is escaped. */
+export function escapeMarkdown(text: string): string {
+  return text.replace(/[\\`*_[\]<>|#]/g, '\\$&').replace(/\r?\n/g, ' ');
+}
+
+/** The table as CSV: every figure takes three columns, its mean, its standard deviation and its number of seeds. */
+export function csvTable({ columns, rows }: Pick<Table, 'columns' | 'rows'>): string {
+  const head = columns.flatMap(csvHead);
+  const body = rows.map(({ cells }) => cells.flatMap((cell, i) => csvCells(cell, columns[i])));
+  return csv(head, body);
+}
+
+/** Text as CSV (RFC 4180): quoted where it must be. */
+export function csv(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  return [head, ...rows].map((row) => `${row.map(csvText).join(',')}\n`).join('');
+}
+
+function markdownCell(cell: Cell): string {
+  if (typeof cell === 'string') return escapeMarkdown(cell);
+  return cell
+    .map((one) => {
+      if (one === undefined) return '–';
+      const text = escapeMarkdown(formatEstimate(one));
+      return one.best ? `**${text}**` : text;
+    })
+    .join(' / ');
+}
+
+function csvHead({ title, measures }: Column): string[] {
+  if (measures.length === 0) return [title];
+  return measures.flatMap((measure) => {
+    const name = measure === title || title === '' ? measure : `${title} ${measure}`;
+    return [name, `${name} std`, `${name} seeds`];
+  });
+}
+
+function csvCells(cell: Cell, { measures }: Column): (string | number)[] {
+  if (typeof cell === 'string') return [cell, ...new Array<string>(Math.max(0, 3 * measures.length - 1)).fill('')];
+  return cell.flatMap((one): (string | number)[] => (one === undefined ? ['', '', ''] : [one.mean, one.std, one.n]));
+}
+
+function csvText(value: string | number): string {
+  if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
+  // A spreadsheet must not take a cell for a formula.
+  const text = /^[=+@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** The report as Markdown; its figures are the SVG files beside it. */
+export function markdownReport(title: string, sections: readonly Section[], lead: string): string {
+  const counts = { table: 0, figure: 0 };
+  const parts = sections.flatMap((section) => [
+    `## ${escapeMarkdown(section.title)}`,
+    ...section.blocks.map((block) => markdownBlock(block, counts)),
+  ]);
+  return `${[`# ${escapeMarkdown(title)}`, escapeMarkdown(lead), ...parts].join('\n\n')}\n`;
+}
+
+function markdownBlock(block: Block, counts: { table: number; figure: number }): string {
+  switch (block.kind) {
+    case 'text':
+      return escapeMarkdown(block.text);
+    case 'absent':
+      return `*${escapeMarkdown(block.text)}*`;
+    case 'commands':
+      // Indented, since no line can end an indented block.
+      return block.lines.map((line) => `    ${line.replace(/\r?\n/g, ' ')}`).join('\n');
+    case 'table': {
+      const { title, caption } = block.table;
+      return `**Table ${++counts.table}. ${escapeMarkdown(title)}.** ${escapeMarkdown(caption)}\n\n${markdownTable(block.table)}`;
+    }
+    case 'figure': {
+      const { id, title, caption } = block.figure;
+      return `![${escapeMarkdown(title)}](figures/${id}.svg)\n\n**Figure ${++counts.figure}. ${escapeMarkdown(title)}.** ${escapeMarkdown(caption)}`;
+    }
+  }
+}
+
+/** The picture at twice its size, drawn with the fonts of this machine. */
+export function pngOf(svg: string): Uint8Array {
+  return new Resvg(svg, { font: FONTS, fitTo: { mode: 'zoom', value: 2 }, background: '#ffffff' }).render().asPng();
+}
+
+/** Whether this machine has fonts at all: without any, text is left out of the pictures. */
+export function hasFonts(): boolean {
+  const probe =
+    '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><text y="16" font-size="16">H</text></svg>';
+  const { pixels } = new Resvg(probe, { font: FONTS, background: '#ffffff' }).render();
+  return pixels.some((byte) => byte < 128);
+}
+
+const FONTS = { loadSystemFonts: true };

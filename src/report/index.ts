@@ -1,38 +1,35 @@
 import { basename, join, resolve } from 'node:path';
 import { InputError } from '../errors.js';
-import { requireKnown } from './comparisons.js';
+import { strategies } from '../schedule/index.js';
 import { type Section, text } from './document.js';
-import { dataInWords, separateData } from './evaluated-data.js';
 import { type ReportFiles, writeFiles } from './files.js';
-import { type FoundProbes, findProbes } from './probes.js';
 import { SeriesReader } from './reader.js';
-import { type FoundRuns, findRuns } from './runs.js';
+import { type FoundRuns, findRuns, withBestWaits } from './runs.js';
 import { forecastSection } from './sections/forecast.js';
 import { methodsSection } from './sections/methods.js';
-import { otherSection } from './sections/other.js';
-import { otherDataSection } from './sections/other-data.js';
+import { dataInWords, otherDataSection, separateData } from './sections/other-data.js';
 import { policySections } from './sections/policies.js';
-import { probeSection } from './sections/probes.js';
+import { type FoundProbes, findProbes, probeSection } from './sections/probes.js';
+import { otherSection } from './sections/results.js';
 import { runsSection } from './sections/runs.js';
 import { schedulingSection } from './sections/scheduling.js';
 import { trainingSection } from './sections/training.js';
 import { translationSection } from './sections/translation.js';
 import { groupRuns } from './settings.js';
-import { withBestWaits } from './sweeps.js';
-import { type View, viewOf } from './view.js';
+import { type ReportView, requireKnown, viewOf } from './view.js';
 
 export type { ReportFiles } from './files.js';
 
 export interface ReportOptions {
   /** Where the report is written. Default `report` in the folder. */
   readonly out?: string;
-  /** Strategies, or methods as the report calls them, that others are compared with. Default those of fixed, best-fixed (wait-k*) and mtl that are there. */
+  /** Strategies, or methods as the report calls them, that others are compared with. Default: the baselines among the strategies that are there. */
   readonly baselines?: readonly string[];
   /** Default the name of the folder. */
   readonly title?: string;
 }
 
-/** Reports on all runs and probes in a folder: an HTML page, Markdown, and every table and figure in files of their own. */
+/** Reports on all runs and probes in a folder: an HTML page, Markdown, and each table and figure as a separate file. */
 export async function writeReport(folder: string, options: ReportOptions = {}): Promise<ReportFiles> {
   const found = findRuns(folder);
   const probed = findProbes(folder);
@@ -44,13 +41,13 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
   const results = sets.map((data) => withBestWaits(data, found.sweeps));
   if (options.baselines !== undefined) requireKnown(results, options.baselines);
   const reader = new SeriesReader();
-  const baselines = options.baselines ?? ['fixed', 'best-fixed', 'mtl'];
+  const baselines = options.baselines ?? strategies.filter(({ role }) => role === 'baseline').map(({ name }) => name);
   const views = results.map((data) => viewOf(data, reader, baselines));
   const sections = views.flatMap((view, i) => [resultsSection(view), trainingSection({ ...view, data: sets[i] })]);
   sections.push(...schedulingSection(sets, reader), ...policySections(views), ...otherDataSection(others));
   sections.push(...probed.probes.map(probeSection));
   if (sets.length > 0) sections.push(methodsSection(sets, found.sweeps));
-  // Last: only now is known what could not be read.
+  // Last, when it is known what could not be read.
   sections.push(runsSection(sets, found, [...found.problems, ...reader.problems, ...probed.problems]));
 
   const { out = join(folder, 'report'), title = `Report on ${basename(resolve(folder))}` } = options;
@@ -62,8 +59,8 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
   };
 }
 
-function resultsSection(view: View): Section {
-  const kinds: Readonly<Record<string, (view: View) => Section>> = {
+function resultsSection(view: ReportView): Section {
+  const kinds: Readonly<Record<string, (view: ReportView) => Section>> = {
     forecast: forecastSection,
     translation: translationSection,
     monotonic: translationSection,

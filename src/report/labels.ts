@@ -1,6 +1,9 @@
 import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { models } from '../forecast/models/index.js';
 import { groupBy } from '../groups.js';
+import { strategies, strategyNamed } from '../schedule/index.js';
+import { fixed } from '../schedule/strategies/fixed.js';
 
 /** What a label is made of. */
 export interface Labelled {
@@ -96,7 +99,7 @@ export function shownValue(value: unknown): string {
 /** The tasks that are trained: `3 tasks`; undefined for a strategy that trains one task at a time. */
 export function taskSet({ strategy, keys }: Labelled): string | undefined {
   const tasks = keys.get('problem.tasks') ?? keys.get('problem.waits');
-  if (tasks === undefined || SINGLE.has(strategy)) return undefined;
+  if (tasks === undefined || strategyNamed(strategy)?.singleTask) return undefined;
   return tasksInWords(tasks);
 }
 
@@ -110,32 +113,20 @@ export const WITHOUT: string = 'strategy.without';
 
 /** Place of a strategy in the paper's tables, its own method last. */
 export function strategyOrder(strategy: string): number {
-  const place = ORDER.indexOf(strategy);
-  return strategy === 'learned' ? ORDER.length + 1 : place < 0 ? ORDER.length : place;
+  const place = strategies.findIndex(({ name }) => name === strategy);
+  if (place >= 0 && strategies[place].role === 'method') return strategies.length + 1;
+  return place < 0 ? strategies.length : place;
 }
 
-const ORDER = ['fixed', 'best-fixed', 'self-paced', 'curriculum', 'mtl', 'annealing', 'window'];
-const SINGLE = new Set(['fixed', 'best-fixed', 'self-paced']);
 const TASKS: Readonly<Record<string, string>> = { forecast: 'problem.tasks', translation: 'problem.waits' };
-
-const TITLES: Readonly<Record<string, string>> = {
-  fixed: 'single task',
-  'best-fixed': 'best single task',
-  curriculum: 'CL',
-  mtl: 'MTL',
-  'self-paced': 'SPL',
-  greedy: 'greedy (qlib)',
-  soft: 'soft (qlib)',
-  learned: 'TCTS',
-};
 
 function shortLabel(kind: string, setting: Labelled): string {
   const { strategy, keys } = setting;
   const model = keys.get(MODEL);
-  if (kind === 'forecast' && strategy === 'fixed' && typeof model === 'string') return modelTitle(model);
+  if (kind === 'forecast' && strategy === fixed.name && typeof model === 'string') return modelTitle(model);
   if (kind === 'translation' && keys.get(TASKS[kind]) === 'full') return 'full sentence';
-  const titles = kind === 'translation' ? { ...TITLES, fixed: 'wait-k', 'best-fixed': 'wait-k*' } : TITLES;
-  const title = titles[strategy] ?? strategy;
+  const description = strategyNamed(strategy);
+  const title = description?.titles?.[kind] ?? description?.title ?? strategy;
   return isNamedByTasks(kind, setting) ? `${title} (${taskSet(setting)})` : title;
 }
 
@@ -167,5 +158,5 @@ function tasksInWords(tasks: unknown): string {
 }
 
 function modelTitle(name: string): string {
-  return name === 'trees' || name === 'linear' ? name : name.toUpperCase();
+  return models.find(({ schema }) => schema.shape.name.value === name)?.title ?? name;
 }

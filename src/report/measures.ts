@@ -1,5 +1,5 @@
 import { groupBy } from '../groups.js';
-import type { ForecastFigures, TranslationFigures } from './evaluations.js';
+import { type ForecastFigures, type TranslationFigures, validationMeasure } from '../run/index.js';
 import type { ReportedRun } from './runs.js';
 import type { DataSet, Setting } from './settings.js';
 import { type Estimate, estimate } from './table.js';
@@ -12,21 +12,29 @@ export interface Measure {
   of(run: ReportedRun, setting: Setting): number;
 }
 
-/** How translations were decoded: figures of one table all have it in common. */
+/** How translations were decoded; the same for all figures of a table. */
 export interface Decoding {
   readonly split: string;
   readonly beam: number;
   readonly earlyEnd: 'allow' | 'block';
+  readonly lengthPenalty: number;
   /** Whose parameters: `best`, `latest` or `average:N`. */
   readonly checkpoint: string;
 }
 
+/** How good the main task was on validation data, higher is better: what models are chosen by. */
 export const validationPerformance: Measure = {
   name: 'validation performance',
   digits: 4,
   better: 'higher',
   of: ({ result }) => result?.best?.performance ?? Number.NaN,
 };
+
+/** The same as people read it, such as a loss. */
+export function shownValidation({ settings }: DataSet): Measure {
+  const { name, better, shown } = validationMeasure(settings[0]?.runs[0]?.config ?? {});
+  return { name, digits: 4, better, of: (run, setting) => shown(validationPerformance.of(run, setting)) };
+}
 
 /** A score of the forecasts of the test part, from the evaluation or, without one, from the end of the training. */
 export function forecastMeasure(name: 'RankIC' | 'IC' | 'RankICIR' | 'ICIR' | 'zMSE' | 'MSE', digits = 3): Measure {
@@ -62,8 +70,8 @@ export function isDecodedAs(one: Decoding, other: Decoding): boolean {
   return keyOf(one) === keyOf(other);
 }
 
-function keyOf({ split, beam, earlyEnd, checkpoint }: Decoding): string {
-  return `${split} ${beam} ${earlyEnd} ${checkpoint}`;
+function keyOf({ split, beam, earlyEnd, lengthPenalty, checkpoint }: Decoding): string {
+  return `${split} ${beam} ${earlyEnd} ${lengthPenalty} ${checkpoint}`;
 }
 
 /** The way of decoding that most evaluations of a data set have in common, on the test split if there are any. */
@@ -93,5 +101,5 @@ export function bySeed(setting: Setting, measure: Measure): Map<number, number> 
 export function headline(data: DataSet): Measure {
   if (data.kind === 'forecast') return forecastMeasure('RankIC');
   const decoding = data.kind === 'translation' ? commonDecoding(data) : undefined;
-  return decoding === undefined ? validationPerformance : translationMeasure('sacrebleu', decoding);
+  return decoding === undefined ? shownValidation(data) : translationMeasure('sacrebleu', decoding);
 }

@@ -1,5 +1,4 @@
-import { type Block, type Section, slug } from './document.js';
-import { escapeMarkup } from './markup.js';
+import { type Block, escapeMarkup, type Section, slug } from './document.js';
 import { type Cell, formatEstimate, type Table } from './table.js';
 
 /** The report as one HTML page that loads nothing: styles and figures are inside, files beside it are only linked. */
@@ -84,7 +83,7 @@ function htmlBlock(
   }
 }
 
-/** Longer tables are shown when asked for. */
+/** Longer tables are folded. */
 const FOLDED_ROWS = 40;
 
 interface Captioned {

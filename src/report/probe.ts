@@ -7,6 +7,7 @@ import {
   type ProbePlan,
   type Recommendation,
   smallestVisible,
+  strategyNamed,
 } from '../schedule/index.js';
 import type { Figure } from './figures/figure.js';
 import { transferFigure } from './figures/transfer.js';
@@ -66,7 +67,9 @@ export function recommendedStrategy({ recommendation }: ProbeResult): string {
 export function expectationNotes({ recommendation, expectation, configured }: ProbeResult): string[] {
   const { strategy, arm } = recommendation;
   const lines = [`expected time: ${timeText(expectation.updates, arm, expectation.against)}.`];
-  if (strategy.name === 'influence') lines.push('influence takes time of its own for measuring: docs/strategies.md.');
+  if (strategyNamed(strategy.name)?.extraCost !== undefined) {
+    lines.push(`${strategy.name} takes extra time for measuring: docs/strategies.md.`);
+  }
   const { strategy: name, adds, update } = configured;
   if (name !== strategy.name && adds > 0.01 * update) {
     lines.push(

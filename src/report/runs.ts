@@ -1,18 +1,24 @@
-import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { readJsonFile } from '../json-file.js';
-import { type ConfigValues, isRun, isRunning, openRun, type RunInfo } from '../run/index.js';
-import { type Evaluations, figure, readEvaluations } from './evaluations.js';
+import {
+  type ConfigValues,
+  type Evaluations,
+  findRunFolders,
+  isRun,
+  isRunning,
+  openRun,
+  type RunInfo,
+  readEvaluations,
+  readResult,
+  type TrainingResult,
+} from '../run/index.js';
+import { bestFixed } from '../schedule/strategies/best-fixed.js';
+import { fixed } from '../schedule/strategies/fixed.js';
+import { type ChoiceRecord, readSweep, type SweepRecord, WAIT_K_STAR } from '../sweep/record.js';
 import type { Unreadable } from './reader.js';
-import { type FoundSweep, type SweepPlace, SweepReader } from './sweeps.js';
-
-const resultSchema = z.object({
-  updates: z.number(),
-  best: z.object({ performance: figure, update: z.number() }).nullable(),
-  test: z.record(z.string(), figure).nullable(),
-});
+import type { DataSet, Setting } from './settings.js';
 
 /** A finished run. Its series are read when a table or figure asks for them. */
 export interface ReportedRun {
@@ -22,9 +28,9 @@ export interface ReportedRun {
   readonly info: RunInfo;
   readonly config: ConfigValues;
   /** Undefined if the run ended before its last validation was written down. */
-  readonly result: z.output<typeof resultSchema> | undefined;
+  readonly result: TrainingResult | undefined;
   readonly evaluations: Evaluations;
-  /** Undefined if no sweep has made it. */
+  /** Undefined if it does not belong to a sweep. */
   readonly sweep: SweepPlace | undefined;
 }
 
@@ -37,7 +43,7 @@ export interface RunSetAside {
 
 export interface FoundRuns {
   readonly runs: readonly ReportedRun[];
-  /** Finished runs that settings were only chosen by: in no table of results. */
+  /** Finished runs that only served to choose settings: in no table of results. */
   readonly candidates: readonly ReportedRun[];
   readonly setAside: readonly RunSetAside[];
   readonly sweeps: readonly FoundSweep[];
@@ -45,7 +51,7 @@ export interface FoundRuns {
   readonly problems: readonly Unreadable[];
 }
 
-/** All runs in a folder, at any depth, by name. A run that cannot be used is set aside and never an error. */
+/** All runs in a folder, at any depth, by name. A run that cannot be used is set aside; it is never an error. */
 export function findRuns(folder: string): FoundRuns {
   if (!existsSync(folder)) throw new InputError('no such folder, expected one that holds runs', { file: folder });
   if (!statSync(folder).isDirectory()) {
@@ -55,8 +61,7 @@ export function findRuns(folder: string): FoundRuns {
   const candidates: ReportedRun[] = [];
   const setAside: RunSetAside[] = [];
   const sweeps = new SweepReader();
-  for (const path of foldersHolding(folder, holdsRun)) {
-    const name = relative(folder, path) || basename(realpathSync(path));
+  for (const { path, name } of findRunFolders(folder)) {
     try {
       const found = readRun(path, name, sweeps);
       if ('reason' in found) setAside.push(found);
@@ -81,45 +86,132 @@ function readRun(folder: string, name: string, sweeps: SweepReader): ReportedRun
     return { name, state: 'stopped', reason: 'killed without notice; it can be resumed' };
   }
   if (info.state !== 'finished') return { name, state: 'broken', reason: `its state is ${String(info.state)}` };
-  const file = join(folder, 'result.json');
-  const result = existsSync(file) ? readJsonFile(file, resultSchema) : undefined;
   const sweep = sweeps.place(dirname(folder), basename(folder));
-  return { folder, name, info, config, result, evaluations: readEvaluations(folder), sweep };
+  return { folder, name, info, config, result: readResult(folder), evaluations: readEvaluations(folder), sweep };
 }
 
-/** Whether a folder with these names in it holds a run, or looks like one being made. */
-function holdsRun(names: readonly string[]): boolean {
-  return names.includes('run.json') || (names.includes('config.yaml') && names.includes('checkpoints'));
+/** A sweep with runs in the report. */
+export interface FoundSweep {
+  /** Where its run folders are. */
+  readonly folder: string;
+  readonly record: SweepRecord;
 }
 
-/**
- * Folders at any depth whose names say that they hold what is looked for, without those inside them. Links are followed,
- * but no folder is visited twice.
- */
-export function foldersHolding(
-  folder: string,
-  holds: (names: readonly string[]) => boolean,
-  seen = new Set<string>(),
-): string[] {
-  const real = realpathSync(folder);
-  if (seen.has(real)) return [];
-  seen.add(real);
-  const names = listing(folder);
-  if (holds(names)) return [folder];
-  return names
-    .filter((name) => !name.startsWith('.'))
-    .map((name) => join(folder, name))
-    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isDirectory())
-    .flatMap((path) => foldersHolding(path, holds, seen));
+/** What a sweep says of one of its runs. */
+export interface SweepPlace {
+  readonly group: string;
+  /** It only served to choose settings. */
+  readonly candidate: boolean;
+  /** Keys whose values were chosen by validation or taken from other runs. */
+  readonly chosenKeys: readonly string[];
 }
 
-/** Empty for a folder that may not be read: whatever is in it, it is not ours. */
-function listing(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort(byNumberAndName);
-  } catch {
-    return [];
+/** Reads the record of every folder once. If one cannot be read, that is noted, and its runs count as runs without a sweep. */
+export class SweepReader {
+  readonly problems: Unreadable[] = [];
+  private readonly known = new Map<string, { found: FoundSweep; places: Map<string, SweepPlace> } | undefined>();
+
+  get sweeps(): FoundSweep[] {
+    return [...this.known.values()].flatMap((sweep) => sweep?.found ?? []);
+  }
+
+  /** What its sweep says of a run, if it has one. */
+  place(folder: string, name: string): SweepPlace | undefined {
+    if (!this.known.has(folder)) this.known.set(folder, this.read(folder));
+    return this.known.get(folder)?.places.get(name);
+  }
+
+  private read(folder: string): { found: FoundSweep; places: Map<string, SweepPlace> } | undefined {
+    try {
+      const record = readSweep(folder);
+      if (record === undefined) return undefined;
+      const chosen = chosenKeys(record, folder);
+      const places = record.runs.map(({ name, group, candidate }): [string, SweepPlace] => [
+        name,
+        { group, candidate, chosenKeys: chosen.get(group) ?? [] },
+      ]);
+      return { found: { folder, record }, places: new Map(places) };
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      this.problems.push({ name: 'sweep.json', reason: error.message });
+      return undefined;
+    }
   }
 }
 
-const byNumberAndName = new Intl.Collator('en', { numeric: true }).compare;
+/**
+ * Adds the paper's wait-k* where a sweep has chosen it: for each k the runs with the wait that was best on wait-k in
+ * validation, as a separate method. The runs also keep their own place.
+ */
+export function withBestWaits(data: DataSet, sweeps: readonly FoundSweep[]): DataSet {
+  const added = sweeps.flatMap(({ folder, record }) => {
+    const choices = record.choices.filter(({ step }) => step === WAIT_K_STAR);
+    return choices.flatMap((choice) => bestWait(data, folder, choice) ?? []).map((setting) => ({ setting, record }));
+  });
+  const isAlone = ({ main }: Setting): boolean =>
+    added.filter(({ setting }) => setting.main === main).length === 1 &&
+    data.settings.every(({ label }) => label !== LABEL);
+  const alone = added.every(({ setting }) => isAlone(setting));
+  const chosen = added.map(({ setting, record }) => ({
+    ...setting,
+    label: alone ? LABEL : `${LABEL} (${record.name})`,
+  }));
+  const place = data.settings.findLastIndex(({ strategy }) => strategy === fixed.name) + 1;
+  return { ...data, settings: data.settings.toSpliced(place, 0, ...chosen) };
+}
+
+/** Whether a key of the configuration was chosen by validation, or taken from other runs. */
+export function isChosen(key: string, chosen: Iterable<string>): boolean {
+  return [...chosen].some((name) => key === name || key.startsWith(`${name}.`));
+}
+
+const LABEL = bestFixed.titles!.translation;
+
+function bestWait({ settings }: DataSet, folder: string, choice: ChoiceRecord): Setting | undefined {
+  const winner = choice.candidates.find(({ labels }) => JSON.stringify(labels) === JSON.stringify(choice.chosen));
+  const folders = winner?.runs.map((name) => join(folder, name)) ?? [];
+  const trained = settings.find(({ runs }) => runs.some((run) => folders.includes(run.folder)));
+  if (winner === undefined || trained === undefined) return undefined;
+  const main = Number(choice.for.main);
+  const task = trained.keys.get('strategy.task');
+  const performance = winner.score ?? Number.NaN;
+  return {
+    label: LABEL,
+    strategy: bestFixed.name,
+    main,
+    trainedFor: typeof task === 'number' ? task : trained.main,
+    keys: new Map([...trained.keys, ['problem.main', main], ['strategy.name', bestFixed.name]]),
+    // They were chosen by their validation on wait-k, not by that of their own training.
+    runs: trained.runs
+      .filter((run) => folders.includes(run.folder))
+      .map((run) => ({ ...run, result: run.result && { ...run.result, best: { performance, update: 0 } } })),
+  };
+}
+
+const gridSchema = z.object({
+  groups: z.array(
+    z.object({
+      name: z.string(),
+      select: z.object({ over: z.record(z.string(), z.unknown()) }).optional(),
+      atBestWait: z.string().optional(),
+      warmStart: z.string().optional(),
+    }),
+  ),
+});
+
+/** By group. */
+function chosenKeys({ grid }: SweepRecord, folder: string): Map<string, string[]> {
+  const parsed = gridSchema.safeParse(grid.values);
+  if (!parsed.success)
+    throw new InputError('expected the grid of a sweep', { file: join(folder, 'sweep.json'), key: 'grid' });
+  return new Map(
+    parsed.data.groups.map(({ name, select, atBestWait, warmStart }) => [
+      name,
+      [
+        ...Object.keys(select?.over ?? {}),
+        ...(atBestWait === undefined ? [] : [atBestWait]),
+        ...(warmStart === undefined ? [] : ['problem.warmStart']),
+      ],
+    ]),
+  );
+}

@@ -1,18 +1,18 @@
-import { basename } from 'node:path';
+import { basename, extname } from 'node:path';
 import { groupBy } from '../groups.js';
 import { type ConfigValues, freeOnResume } from '../run/index.js';
 import { isAblation, labelsFor, strategyOrder, taskSet } from './labels.js';
 import type { ReportedRun } from './runs.js';
-import { isChosen } from './sweeps.js';
+import { isChosen } from './runs.js';
 
 /** Runs that differ in their seed alone. */
 export interface Setting {
-  /** The method in the words of the paper, with whatever else tells it from the others; not the main task. */
+  /** The method in the words of the paper, with what distinguishes it from the others; not the main task. */
   readonly label: string;
   readonly strategy: string;
-  /** Number of the main task; undefined where the problem has but one. */
+  /** Number of the main task; undefined if the problem has only one. */
   readonly main: number | undefined;
-  /** The main task that its runs were trained for, where validation has chosen them for another one. */
+  /** The main task that its runs were trained for, if validation chose them for another one. */
   readonly trainedFor?: number;
   /** Leaves of the configuration by their dotted keys, without those that cannot change a result. */
   readonly keys: ReadonlyMap<string, unknown>;
@@ -122,12 +122,19 @@ function kindOf(config: ConfigValues): string {
 
 /** Keys that say what is learned from which data and how it is scored. */
 function sourceOf(all: ReadonlyMap<string, unknown>): [string, unknown][] {
-  const own = ['problem.kind', 'problem.data', 'problem.split', 'problem.labels.kind', 'problem.labels.shift'];
+  const own = [
+    'problem.kind',
+    'problem.module',
+    'problem.data',
+    'problem.split',
+    'problem.labels.kind',
+    'problem.labels.shift',
+  ];
   return [...all].filter(([key]) => own.some((name) => key === name || key.startsWith(`${name}.`))).sort();
 }
 
 function dataTitle(all: ReadonlyMap<string, unknown>): string {
-  const name = ['problem.data.market', 'problem.data.folder', 'problem.data.path']
+  const name = ['problem.data.market', 'problem.data.folder', 'problem.data.path', 'problem.data']
     .map((key) => all.get(key))
     .find((value) => typeof value === 'string');
   if (name !== undefined) return basename(String(name));
@@ -135,6 +142,9 @@ function dataTitle(all: ReadonlyMap<string, unknown>): string {
     return all.get('problem.kind') === 'series' ? 'synthetic series' : 'synthetic market';
   }
   if (all.get('problem.data.from') === 'toy') return 'toy languages';
+  if (all.get('problem.data.from') === 'verb-final') return 'verb-final English';
+  const module = all.get('problem.module');
+  if (typeof module === 'string') return basename(module, extname(module));
   return String(all.get('problem.kind') ?? 'unknown problem');
 }
 

@@ -11,14 +11,13 @@ import {
   wilcoxonSignedRank,
 } from '../metrics/index.js';
 import { Random } from '../random.js';
-import type { Comparison } from './comparisons.js';
-import type { TranslationFigures } from './evaluations.js';
+import type { TranslationFigures } from '../run/index.js';
 import { bySeed, type Measure, testForecast } from './measures.js';
-import { metricOf, type SeriesReader } from './reader.js';
+import { meanSeries, metricOf, type Series, type SeriesReader } from './reader.js';
 import type { ReportedRun } from './runs.js';
-import { meanSeries, type Series } from './series.js';
+import type { Comparison } from './view.js';
 
-/** What tests say about a comparison; p-values are NaN where there is nothing to test with. */
+/** The tests of a comparison; a p-value is NaN if there is nothing to test with. */
 export interface Tested extends Comparison {
   /** Mean difference over the seeds that both have. */
   readonly difference: number;

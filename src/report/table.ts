@@ -1,6 +1,6 @@
 import { mean, standardDeviation } from '../metrics/index.js';
 
-/** A table, free of any notation. */
+/** A table, independent of its file format. */
 export interface Table {
   /** Name of its files. */
   readonly id: string;
@@ -33,11 +33,11 @@ export interface Estimate {
   readonly std: number;
   /** Seeds. */
   readonly n: number;
-  /** Digits behind the point. */
+  /** Digits after the decimal point. */
   readonly digits: number;
   /** The best of its column. */
   readonly best?: boolean;
-  /** What stands behind it: `/ 9`, `(−23 %)`. */
+  /** What follows it: `/ 9`, `(−23 %)`. */
   readonly note?: string;
 }
 
@@ -52,7 +52,7 @@ export function estimate(values: readonly number[], digits: number): Estimate | 
   return { mean: mean(finite), std: standardDeviation(finite), n: finite.length, digits };
 }
 
-/** Marks the best figure of every measure of every column, equal ones all, unless there is nothing to choose from. */
+/** Marks the best figure of every measure of every column, all of equal ones, unless there is only one. */
 export function markBest(rows: readonly Row[], better: readonly ('higher' | 'lower')[]): Row[] {
   const figures = (column: number, measure: number): number[] =>
     rows.flatMap(({ cells }) => {
@@ -107,7 +107,7 @@ export function signed(value: number, digits: number): string {
   return Number.isFinite(value) && Number(value.toFixed(digits)) > 0 ? `+${text}` : text;
 }
 
-/** As is usual: three digits, or less than the smallest of them. */
+/** Three digits, or `< 0.001`. */
 export function formatP(p: number | undefined): string {
   if (p === undefined || Number.isNaN(p)) return '–';
   return p < 0.001 ? '< 0.001' : p.toFixed(3);

@@ -4,14 +4,42 @@ import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { readBytes } from '../files.js';
 import { decode, encode, type StoredTensor } from '../optim/safetensors.js';
-import { exactParse, exactStringify } from './exact-json.js';
-import { ANYONE, type Owner, writeAsOwner } from './fence.js';
+import { ANYONE, type Owner, writeAsOwner } from './lock.js';
 
 /** Everything a run has to remember at one moment. */
 export interface Snapshot {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
   /** Plain JSON values; numbers come back bit for bit, NaN and infinities included. */
   readonly state: unknown;
+}
+
+/** Several snapshots as one; the tensors of part `p` are named `p/…`. */
+export function joinSnapshots(parts: Readonly<Record<string, Snapshot>>): Snapshot {
+  const tensors = Object.entries(parts).flatMap(([part, snapshot]) =>
+    [...snapshot.tensors].map(([name, tensor]) => [`${part}/${name}`, tensor] as const),
+  );
+  const state = Object.fromEntries(Object.entries(parts).map(([part, snapshot]) => [part, snapshot.state]));
+  return { tensors: new Map(tensors), state };
+}
+
+/** A part of what `joinSnapshots` has joined. */
+export function partOf(snapshot: Snapshot, part: string): Snapshot {
+  const states = snapshot.state as Record<string, unknown>;
+  if (!Object.hasOwn(states, part)) throw new InputError('the saved state lacks this part', { key: part });
+  const prefix = `${part}/`;
+  const own = [...snapshot.tensors].filter(([name]) => name.startsWith(prefix));
+  return { tensors: new Map(own.map(([name, tensor]) => [name.slice(prefix.length), tensor])), state: states[part] };
+}
+
+/** A snapshot that later changes of what was captured do not reach. */
+export function copySnapshot({ tensors, state }: Snapshot): Snapshot {
+  const copies = [...tensors].map(([name, tensor]) => [name, { ...tensor, data: tensor.data.slice() }] as const);
+  return { tensors: new Map(copies), state: structuredClone(state) };
+}
+
+/** A snapshot of plain JSON values alone. */
+export function stateOnly(state: unknown): Snapshot {
+  return { tensors: new Map(), state };
 }
 
 export interface Checkpoint extends Snapshot {
@@ -54,8 +82,8 @@ export function saveBest(folder: string, checkpoint: Checkpoint, { owner = ANYON
 }
 
 /**
- * The newest checkpoint that is whole; `warn` is told of those that are passed over. Undefined if none was ever saved;
- * an error if there are some but none of them is whole.
+ * The newest checkpoint that is whole; `warn` hears of damaged ones, which are skipped. Undefined if none was ever saved;
+ * an error if all of them are damaged.
  */
 export function latestCheckpoint(folder: string, warn: Warn): SavedCheckpoint | undefined {
   for (const checkpoint of wholeCheckpoints(folder, warn)) return checkpoint;
@@ -64,10 +92,10 @@ export function latestCheckpoint(folder: string, warn: Warn): SavedCheckpoint | 
   throw new InputError(`none of the ${length} checkpoints can be read: all of them are damaged`, { file: folder });
 }
 
-/** Told of a checkpoint that is passed over: a sentence, and its path. */
+/** Hears of a damaged checkpoint that is skipped: a sentence, and its path. */
 type Warn = (sentence: string, path: string) => void;
 
-/** The checkpoints that are whole, the newest first; `warn` is told of those that are passed over. */
+/** The checkpoints that are whole, the newest first; `warn` hears of damaged ones, which are skipped. */
 export function* wholeCheckpoints(folder: string, warn: Warn): Generator<SavedCheckpoint> {
   for (const { path } of generations(folder)) {
     try {
@@ -83,6 +111,47 @@ export function* wholeCheckpoints(folder: string, warn: Warn): Generator<SavedCh
 export function bestCheckpoint(folder: string): SavedCheckpoint | undefined {
   const path = join(folder, BEST);
   return existsSync(path) ? readCheckpoint(path) : undefined;
+}
+
+/** Which checkpoint of a run: the best on the main task, the newest, or the mean of the newest n. */
+export type CheckpointChoice = 'best' | 'latest' | `average:${number}`;
+
+/** A choice in words. */
+export function checkpointInWords(choice: string): string {
+  const [name, count] = choice.split(':');
+  return count === undefined ? `${name} parameters` : `mean of the last ${count} checkpoints`;
+}
+
+/** The checkpoints of a run whose mean is chosen, the newest first. Before the first validation the newest is the best. */
+export function* chosenCheckpoints(run: string, choice: CheckpointChoice): Generator<SavedCheckpoint> {
+  const folder = checkpointFolder(run);
+  const count = Number(/^average:(\d+)$/.exec(choice)?.[1] ?? 1);
+  if (count === 1) {
+    const newest = () => latestCheckpoint(folder, () => {});
+    const saved = choice === 'best' ? (bestCheckpoint(folder) ?? newest()) : newest();
+    if (saved === undefined) throw new InputError('the run has no checkpoint yet', { file: run });
+    yield saved;
+    return;
+  }
+  let found = 0;
+  for (const saved of wholeCheckpoints(folder, () => {})) {
+    yield saved;
+    if (++found === count) return;
+  }
+  const sentence = `there are ${found} checkpoints, ${choice} needs ${count}: train with --set saving.keep=${count}`;
+  throw new InputError(sentence, { file: folder });
+}
+
+/** What a session has saved of the thing it trains. */
+export function trainedState({ tensors, state, path }: SavedCheckpoint): Snapshot {
+  const subject = (state as { subject?: unknown } | null)?.subject;
+  if (subject === undefined) throw new InputError('it is not a checkpoint of a training run', { file: path });
+  return { tensors, state: subject };
+}
+
+/** Where the checkpoints of a run are. */
+export function checkpointFolder(run: string): string {
+  return join(run, 'checkpoints');
 }
 
 /** Reads a checkpoint and makes sure that not a byte of it has changed since it was written. */
@@ -139,3 +208,23 @@ const FORMAT = 'tcts checkpoint 1';
 const CHECKSUM_KEY = '"sha256":"';
 /** Hexadecimal digits of a SHA-256. */
 const DIGITS = 64;
+
+/**
+ * JSON that restores every number exactly: NaN, the infinities and -0, which JSON cannot express, are written as
+ * `{"$number": "-0"}`. A state that is saved and restored must not differ in a single bit.
+ */
+export function exactStringify(value: unknown): string {
+  return JSON.stringify(value, (_key, item: unknown) => {
+    if (typeof item !== 'number' || (Number.isFinite(item) && !Object.is(item, -0))) return item;
+    return { [MARK]: Object.is(item, -0) ? '-0' : String(item) };
+  });
+}
+
+export function exactParse(text: string): unknown {
+  return JSON.parse(text, (_key, item: unknown) => {
+    if (typeof item !== 'object' || item === null || !Object.hasOwn(item, MARK)) return item;
+    return Number((item as Record<string, unknown>)[MARK]);
+  });
+}
+
+const MARK = '$number';

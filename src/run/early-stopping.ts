@@ -17,7 +17,7 @@ export interface EarlyStoppingState {
   readonly waited: number;
 }
 
-/** Keeps the best score, and says when there has been no improvement for too long. */
+/** Keeps the best score, and tells when there has been no improvement for too long. */
 export class EarlyStopping {
   private readonly options: EarlyStoppingOptions;
   private current: EarlyStoppingState;
@@ -40,7 +40,7 @@ export class EarlyStopping {
     return patience !== null && this.current.waited >= patience;
   }
 
-  /** Takes a score in; true if it is the best so far, however small the margin. NaN never is. */
+  /** Adds a score; true if it is the best so far, by however little. NaN never is. */
   update(step: number, score: number): boolean {
     const { best, mark, waited } = this.current;
     const isBest = best === null ? !Number.isNaN(score) : this.gain(score, best.score) > 0;

@@ -1,20 +1,12 @@
-import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { InputError } from '../errors.js';
-import { type Checkpoint, latestCheckpoint, saveBest, saveCheckpoint } from './checkpoint.js';
+import { type Checkpoint, checkpointFolder, latestCheckpoint, saveBest, saveCheckpoint } from './checkpoint.js';
 import { EarlyStopping, type EarlyStoppingState } from './early-stopping.js';
-import {
-  type ConfigValues,
-  checkpointFolder,
-  type OwnedRunFolder,
-  recordState,
-  requireCompatible,
-  requireSameConfig,
-} from './folder.js';
+import { type ConfigValues, type OwnedRunFolder, recordState, requireCompatible, requireSameConfig } from './folder.js';
 import { type Interrupt, listenForInterrupt } from './interrupt.js';
 import { countLines, type LogRecord, MetricsLog, startOfLines } from './metrics-log.js';
+import { metricsFile, timingsFile } from './metrics-reader.js';
 import { Progress, type ProgressFields } from './progress.js';
-import { SavePolicy } from './save-policy.js';
 import type { Resumable, Session, SessionOptions, SessionOutcome } from './session.js';
 import { EventWriter, numbersOf } from './tensorboard.js';
 import { toolVersion } from './versions.js';
@@ -30,7 +22,7 @@ export class FolderSession implements Session {
   private readonly events: EventWriter | undefined;
   private readonly bar: Progress;
   private readonly stopping: EarlyStopping;
-  private readonly policy: SavePolicy;
+  private readonly schedule: SaveSchedule;
   private readonly interrupt: Interrupt;
   private readonly started = performance.now();
   private lastTurn = this.started;
@@ -64,10 +56,10 @@ export class FolderSession implements Session {
     this.events = logging.tensorboard
       ? new EventWriter(run.path, { resumedAt: options.resume ? step : undefined })
       : undefined;
-    this.metrics = new MetricsLog(join(run.path, 'metrics.jsonl'), metrics, run.lock);
+    this.metrics = new MetricsLog(metricsFile(run.path), metrics, run.lock);
     this.timings = openTimings(run, countLines(this.metrics.path, metrics));
     this.stopping = new EarlyStopping({ mode: options.mode ?? 'max', ...earlyStopping }, stopping);
-    this.policy = new SavePolicy(saving, step);
+    this.schedule = new SaveSchedule(saving, step);
     const { total, quiet, stream } = options;
     this.bar = new Progress({ total, step, quiet, stream, intervalSeconds: logging.progressSeconds });
     for (const warning of warnings) this.bar.warn(`warning: ${warning}`);
@@ -120,15 +112,15 @@ export class FolderSession implements Session {
       metrics: this.metrics.length,
       stopping: this.stopping.state,
     };
-    if (this.policy.due(step)) this.save();
+    if (this.schedule.due(step)) this.save();
     if (performance.now() - this.lastTurn < TURN_INTERVAL) return;
     await setImmediate();
     this.lastTurn = performance.now();
-    // Whoever has lost the folder shall not train on until it has something to write.
+    // A process that has lost the folder must stop now, not at its next write.
     this.run.lock.requireHeld();
   }
 
-  /** The loop has ended in good order. What it did after the last safe point counts as not done. */
+  /** Ends the session after a loop without errors. What the loop did after the last safe point is discarded. */
   end(): SessionOutcome {
     const { step } = this;
     if (this.savedStep !== step) this.save();
@@ -164,7 +156,7 @@ export class FolderSession implements Session {
     const path = saveCheckpoint(checkpointFolder(this.folder), this.checkpoint(this.safePoint), options);
     this.damaged.delete(path);
     this.savedStep = this.step;
-    this.policy.saved(this.step);
+    this.schedule.saved(this.step);
   }
 
   private checkpoint(session: SafePoint): Checkpoint {
@@ -213,7 +205,7 @@ function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string, path: stri
 
 /** The times of the lines of `metrics.jsonl`, one for one. They only inform: where some are missing, the run goes on. */
 function openTimings({ path, lock }: OwnedRunFolder, lines: number): MetricsLog {
-  const file = join(path, 'timings.jsonl');
+  const file = timingsFile(path);
   const start = startOfLines(file, lines);
   const timings = new MetricsLog(file, start.length, lock);
   timings.fill(lines - start.lines);
@@ -222,3 +214,41 @@ function openTimings({ path, lock }: OwnedRunFolder, lines: number): MetricsLog 
 
 /** Milliseconds between turns of the event loop, in which signals are seen. */
 const TURN_INTERVAL = 50;
+
+export interface SaveScheduleOptions {
+  /** A checkpoint is due whenever the step passes a multiple of this; null: by time only. */
+  readonly everySteps: number | null;
+  /** A checkpoint is due when the last one is this old; null: by steps only. */
+  readonly everySeconds: number | null;
+}
+
+/**
+ * When to save: after a number of steps or of seconds, whichever comes first. Saving only reads the state of a run, so
+ * neither the moments of saving nor the clock can influence the results.
+ */
+export class SaveSchedule {
+  private readonly options: SaveScheduleOptions;
+  private readonly now: () => number;
+  private savedStep: number;
+  private savedAt: number;
+
+  /** `now` is a clock in milliseconds. */
+  constructor(options: SaveScheduleOptions, step = 0, now: () => number = () => performance.now()) {
+    this.options = options;
+    this.now = now;
+    this.savedStep = step;
+    this.savedAt = now();
+  }
+
+  due(step: number): boolean {
+    const { everySteps, everySeconds } = this.options;
+    if (step === this.savedStep) return false;
+    if (everySteps !== null && Math.floor(step / everySteps) > Math.floor(this.savedStep / everySteps)) return true;
+    return everySeconds !== null && this.now() - this.savedAt >= 1000 * everySeconds;
+  }
+
+  saved(step: number): void {
+    this.savedStep = step;
+    this.savedAt = this.now();
+  }
+}

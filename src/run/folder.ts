@@ -1,12 +1,11 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { type Dirent, existsSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { basename, join, relative, resolve, sep } from 'node:path';
 import { InputError } from '../errors.js';
 import { fileError, isTemporary, makeFolder, readText } from '../files.js';
+import { checkpointFolder } from './checkpoint.js';
 import { freeOnResume } from './config/common.js';
-import { differences, resolvedYaml } from './config/differences.js';
-import { parseSource } from './config/sources.js';
-import { type Owner, writeAsOwner } from './fence.js';
-import { acquireLock, type Lock, type LockOptions, lockHolder } from './lock.js';
+import { differences, parseSource, resolvedYaml } from './config/sources.js';
+import { acquireLock, type Lock, type LockOptions, lockHolder, type Owner, writeAsOwner } from './lock.js';
 import { compatible, runtimeVersions, toolVersion } from './versions.js';
 
 /**
@@ -65,7 +64,7 @@ export function createRun(path: string, options: CreateOptions): OwnedRunFolder 
   if (isRun(path)) throw new InputError('a run is there already: resume it, or choose another name', { file: path });
   const lock = lockFolder(path);
   try {
-    // Again, now that nobody else can be making it.
+    // Checked again, now that no other process can be creating it.
     if (isRun(path)) throw new InputError('a run was made there just now: choose another name', { file: path });
     const foreign = readdirSync(path).filter((name) => !OWN_NAMES.has(name) && !isTemporary(name));
     if (foreign.length > 0) {
@@ -80,7 +79,7 @@ export function createRun(path: string, options: CreateOptions): OwnedRunFolder 
       });
     }
     removeTemporaryFiles(lock, path, checkpoints);
-    writeAsOwner(lock, join(path, 'config.yaml'), resolvedYaml(options.config));
+    writeAsOwner(lock, join(path, CONFIG), resolvedYaml(options.config));
     const info: RunInfo = {
       name: basename(resolve(path)),
       seed: options.seed,
@@ -100,7 +99,7 @@ export function createRun(path: string, options: CreateOptions): OwnedRunFolder 
   }
 }
 
-/** A run folder for reading, whoever is writing to it. */
+/** Opens a run folder for reading, even while another process writes to it. */
 export function openRun(path: string): RunFolder {
   if (!isRun(path)) throw new InputError('not a run folder: it has no run.json', { file: path });
   return { path, info: readInfo(path), config: readConfig(path) };
@@ -124,12 +123,12 @@ export function resumeRun(path: string, options: ResumeOptions = {}): OwnedRunFo
     // Before anything is read: what a process was about to write that has lost the folder comes too late now.
     removeTemporaryFiles(lock, path, checkpointFolder(path));
     const { info, config: saved } = openRun(path);
-    requireCompatible(info.version, join(path, 'run.json'));
+    requireCompatible(info.version, join(path, INFO));
     const config = options.config ?? saved;
-    requireSameConfig(saved, config, join(path, 'config.yaml'));
-    requireSameProcesses(info, options.processes ?? 1, join(path, 'run.json'));
+    requireSameConfig(saved, config, join(path, CONFIG));
+    requireSameProcesses(info, options.processes ?? 1, join(path, INFO));
     if (differences(saved, plainValues(config)).length > 0) {
-      writeAsOwner(lock, join(path, 'config.yaml'), resolvedYaml(config));
+      writeAsOwner(lock, join(path, CONFIG), resolvedYaml(config));
     }
     const resumed: RunInfo = { ...info, state: 'running', command: options.command ?? process.argv };
     writeInfo(path, resumed, lock);
@@ -142,8 +141,75 @@ export function resumeRun(path: string, options: ResumeOptions = {}): OwnedRunFo
 
 /** Whether the folder holds a run. */
 export function isRun(path: string): boolean {
-  return existsSync(join(path, 'run.json'));
+  return existsSync(join(path, INFO));
 }
+
+/** A run folder that was found. */
+export interface FoundRun {
+  readonly path: string;
+  /** Path below the folder that was searched, with slashes; of that folder itself its name. */
+  readonly name: string;
+}
+
+export interface FindOptions {
+  /** How deep below the folder runs are looked for. Default: any depth. */
+  readonly depth?: number;
+  /** Follow links to folders; none is visited twice. Default true. */
+  readonly links?: boolean;
+}
+
+/**
+ * The run folders in a folder, or that folder itself, in the order of their names. A folder with a configuration and
+ * checkpoints but no `run.json` counts too: it is being made or copied, and `isRun` is false for it.
+ */
+export function findRunFolders(root: string, options: FindOptions = {}): Generator<FoundRun> {
+  const holdsRun = (names: readonly string[]) =>
+    names.includes(INFO) || (names.includes(CONFIG) && names.includes('checkpoints'));
+  return foldersHolding(root, holdsRun, options);
+}
+
+/** Folders whose entries say that they hold what is looked for, without those inside them. */
+export function* foldersHolding(
+  root: string,
+  holds: (names: readonly string[]) => boolean,
+  { depth = Number.POSITIVE_INFINITY, links = true }: FindOptions = {},
+): Generator<FoundRun> {
+  const seen = new Set<string>();
+  yield* search(root, depth);
+
+  function* search(folder: string, left: number): Generator<FoundRun> {
+    const real = realpathSync(folder);
+    if (seen.has(real)) return;
+    seen.add(real);
+    const entries = listing(folder);
+    if (holds(entries.map(({ name }) => name))) {
+      const name = relative(root, folder).split(sep).join('/') || basename(real);
+      yield { path: folder, name };
+      return;
+    }
+    if (left === 0) return;
+    for (const entry of entries) {
+      const path = join(folder, entry.name);
+      if (!entry.name.startsWith('.') && isFolder(entry, path, links)) yield* search(path, left - 1);
+    }
+  }
+}
+
+function isFolder(entry: Dirent, path: string, links: boolean): boolean {
+  if (!entry.isSymbolicLink()) return entry.isDirectory();
+  return links && (statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false);
+}
+
+/** Empty for a folder that may not be read: whatever is in it, it is not ours. */
+function listing(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).sort((a, b) => byNumberAndName(a.name, b.name));
+  } catch {
+    return [];
+  }
+}
+
+const byNumberAndName = new Intl.Collator('en', { numeric: true }).compare;
 
 /** Whether a process is at work on the run, as far as can be known. */
 export function isRunning(path: string): boolean {
@@ -152,10 +218,6 @@ export function isRunning(path: string): boolean {
 
 export function recordState(run: OwnedRunFolder, state: RunState): void {
   writeInfo(run.path, { ...run.info, state }, run.lock);
-}
-
-export function checkpointFolder(path: string): string {
-  return join(path, 'checkpoints');
 }
 
 /** Refuses, by name, keys in which the configurations differ, but for those that cannot change the results. */
@@ -193,12 +255,12 @@ function lockPath(path: string): string {
 }
 
 function readConfig(path: string): ConfigValues {
-  const file = join(path, 'config.yaml');
+  const file = join(path, CONFIG);
   return parseSource(readText(file), file).values;
 }
 
 function readInfo(path: string): RunInfo {
-  const file = join(path, 'run.json');
+  const file = join(path, INFO);
   try {
     const info = JSON.parse(readText(file)) as RunInfo;
     if (typeof info.version === 'string' && typeof info.state === 'string') return info;
@@ -209,7 +271,7 @@ function readInfo(path: string): RunInfo {
 }
 
 function writeInfo(path: string, info: RunInfo, owner: Owner): void {
-  writeAsOwner(owner, join(path, 'run.json'), `${JSON.stringify(info, null, 2)}\n`);
+  writeAsOwner(owner, join(path, INFO), `${JSON.stringify(info, null, 2)}\n`);
 }
 
 /** What a killed process was writing, or one that has lost the folder: see `Owner`. */
@@ -231,4 +293,8 @@ function shown(value: unknown): string {
   return value === undefined ? 'absent' : JSON.stringify(value);
 }
 
-const OWN_NAMES = new Set(['run.lock', 'run.lock.takeover', 'config.yaml', 'checkpoints']);
+/** Files of a run folder; others have constants of their own where they are written. */
+const CONFIG = 'config.yaml';
+const INFO = 'run.json';
+
+const OWN_NAMES = new Set(['run.lock', 'run.lock.takeover', CONFIG, 'checkpoints']);

@@ -1,14 +1,15 @@
 export * from './checkpoint.js';
 export { commonKeys, coresOf, type Division, freeOnResume, runPath, section, workersOf } from './config/common.js';
-export * from './config/differences.js';
 export * from './config/load.js';
 export { jsonSchema, referenceYaml } from './config/reference.js';
+export { type Difference, differences, resolvedYaml } from './config/sources.js';
 export * from './early-stopping.js';
-export * from './evaluated-data.js';
 export {
   type ConfigValues,
-  checkpointFolder,
   createRun,
+  type FoundRun,
+  findRunFolders,
+  foldersHolding,
   isRun,
   isRunning,
   openRun,
@@ -17,13 +18,14 @@ export {
   type RunState,
   resumeRun,
 } from './folder.js';
+export { SaveSchedule, type SaveScheduleOptions } from './folder-session.js';
 export * from './interrupt.js';
 export { acquireLock, isElsewhere, type Lock, type LockHolder, LostLockError, lockHolder } from './lock.js';
-export { type LogRecord, MetricsLog, parseLogLine, readMetrics } from './metrics-log.js';
+export { type LogRecord, MetricsLog } from './metrics-log.js';
+export * from './metrics-reader.js';
 export * from './progress.js';
-export * from './save-policy.js';
+export * from './results.js';
 export * from './session.js';
 export { runSharedSession, shareSnapshot } from './shared-session.js';
 export { EventWriter } from './tensorboard.js';
-export { type TransientSession, transientSession } from './transient-session.js';
 export { toolVersion } from './versions.js';

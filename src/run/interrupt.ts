@@ -1,11 +1,11 @@
 /** The exit code of a program that a signal has stopped (128 + SIGINT). */
 export const INTERRUPTED = 130;
 
-/** A wish to stop, expressed by Ctrl-C or by a signal of the system. */
+/** A request to stop, by Ctrl-C or by a signal of the system. */
 export interface Interrupt {
   /** The first signal that came in, if any. */
   readonly signal: NodeJS.Signals | undefined;
-  /** Gives the signals their usual meaning back. */
+  /** Restores the usual meaning of the signals. */
   dispose(): void;
 }
 
@@ -20,7 +20,7 @@ export interface InterruptOptions {
 
 /**
  * The first SIGINT or SIGTERM asks for a stop at the next safe point; the next one ends the process at once. Signals
- * are seen only when the event loop turns: a training loop has to let it.
+ * arrive only when the event loop turns, so a training loop has to yield to it.
  */
 export function listenForInterrupt(options: InterruptOptions = {}): Interrupt {
   const { announce = () => {}, exit = process.exit, now = () => performance.now() } = options;
@@ -49,5 +49,5 @@ export function listenForInterrupt(options: InterruptOptions = {}): Interrupt {
 
 const SIGNALS = { SIGINT: 2, SIGTERM: 15 };
 
-/** Milliseconds: one Ctrl-C arrives twice where a wrapper such as npm passes on what the terminal has sent already. */
+/** Milliseconds: one Ctrl-C arrives twice if a wrapper such as npm passes on what the terminal has already sent. */
 const SAME_KEYSTROKE = 300;

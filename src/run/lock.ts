@@ -14,10 +14,9 @@ import {
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { InputError } from '../errors.js';
-import { fileError, isAlive, temporaryFile } from '../files.js';
-import type { Owner } from './fence.js';
+import { type FileData, fileError, isAlive, temporaryFile, writeFileAtomic } from '../files.js';
 
-/** Who holds a lock: a process, described so that another one that got its number later is not taken for it. */
+/** The process that holds a lock, described so that a later process with the same number is not mistaken for it. */
 export interface LockHolder {
   readonly pid: number;
   readonly host: string;
@@ -69,15 +68,15 @@ export function lockHolder(path: string): LockHolder | undefined {
   return typeof found === 'string' || isDead(found) ? undefined : found;
 }
 
-/** Whether it cannot be seen from here if the holder lives: it is on another host, or in another container of this one. */
+/** Whether we cannot tell if the holder lives: it is on another host, or in another container of this one. */
 export function isElsewhere(holder: LockHolder): boolean {
   const here = thisProcess();
   return holder.host !== here.host || (holder.boot === here.boot && holder.space !== here.space);
 }
 
 /**
- * Between judging a lock dead and replacing it, another process may have done both. Hence only the holder of a second
- * lock may replace the first, after a second look; should it die at this, its lock is dead too and treated likewise.
+ * Between judging a lock dead and replacing it, another process may have done both. So only the holder of a second
+ * lock may replace the first, after checking again; if it dies meanwhile, its lock is dead too and handled the same way.
  */
 function replaceDeadLock(
   path: string,
@@ -155,7 +154,7 @@ function heldLock(path: string, holder: LockHolder): Lock {
   };
   const requireHeld = () => {
     let found = readLock(path);
-    // For a moment, a former holder that lets go of it too late may have moved it aside: see `removeLock`.
+    // A former holder that releases it late may have moved it aside for a moment: see `removeLock`.
     for (let look = 0; found === 'gone' && look < LOOKS; look++) {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_MILLISECONDS);
       found = readLock(path);
@@ -167,8 +166,8 @@ function heldLock(path: string, holder: LockHolder): Lock {
 }
 
 /**
- * Another process may have taken the lock since we looked. Hence it is moved aside, looked at again, and put back if it
- * is not ours any more.
+ * Another process may have taken the lock since we checked. So it is moved aside, checked again, and put back if it is no
+ * longer ours.
  */
 function removeLock(path: string, isOurs: (found: ReturnType<typeof readLock>) => boolean): void {
   const aside = temporaryFile(dirname(path));
@@ -270,12 +269,55 @@ function whereKnown(read: () => string): string | null {
   }
 }
 
+/**
+ * Who may write to a folder, as long as `requireHeld` does not throw: the holder of its lock.
+ *
+ * A process that was frozen, or whose machine was asleep, may have lost the lock without knowing. Checking the lock
+ * before each write is not enough, as the process may freeze between check and write. These rules keep such a late write
+ * from touching what the next owner makes:
+ *
+ * - A file is written under a temporary name, then the lock is checked, then the file is renamed. A new owner takes the
+ *   lock, then removes all temporary files, and only then reads the folder: a late rename finds nothing to rename.
+ * - Each owner writes its logs to files of its own, which replace those of the previous owner: late lines go to a file
+ *   that no longer has a name.
+ * - Only what is older than a published checkpoint is removed: the next owner continues from that one.
+ */
+export interface Owner {
+  /** Throws a `LostLockError` if the folder belongs to another process now. */
+  requireHeld(): void;
+}
+
+/** Writes a file as the owner of its folder. */
+export function writeAsOwner(owner: Owner, path: string, data: FileData): void {
+  publish(owner, () => writeFileAtomic(path, data, { beforeRename: () => owner.requireHeld() }));
+}
+
+/**
+ * Makes a file appear by a rename. A former owner that was frozen while it removed temporary files may remove ours: then
+ * it is written again. If the lock is lost, that is the reason for any failure.
+ */
+export function publish<T>(owner: Owner, make: () => T): T {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return make();
+    } catch (error) {
+      owner.requireHeld();
+      if (attempt === WRITE_ATTEMPTS || (error as { code?: unknown }).code !== 'ENOENT') throw error;
+    }
+  }
+}
+
+/** For files in folders that nobody locks. */
+export const ANYONE: Owner = { requireHeld: () => {} };
+
+const WRITE_ATTEMPTS = 3;
+
 const ATTEMPTS = 10;
 
-/** How often, and after how long, a lock that is gone is looked for again. */
+/** How often, and after how long, a missing lock is looked for again. */
 const LOOKS = 5;
 const LOOK_MILLISECONDS = 20;
-/** A lock is neither a link nor a pipe, which could keep its reader waiting for ever. Windows has neither flag. */
+/** A lock is neither a link nor a pipe, which could block its reader forever. Windows has neither flag. */
 const LOCK_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
 /** What file systems without hard links answer. */

@@ -12,7 +12,7 @@ import {
 import { dirname } from 'node:path';
 import { InputError } from '../errors.js';
 import { fileError, readBytes, syncFolder, temporaryFile } from '../files.js';
-import { ANYONE, type Owner, publish } from './fence.js';
+import { ANYONE, type Owner, publish } from './lock.js';
 
 /** What one line of a log says. Typed arrays become lists; a number that is not finite becomes null, as JSON has none. */
 export type LogRecord = Readonly<Record<string, unknown>>;
@@ -42,7 +42,7 @@ export class MetricsLog {
     this.write(`${JSON.stringify(record, typedArrayAsList)}\n`);
   }
 
-  /** Stands in for lines that have been lost: as many empty records. */
+  /** Replaces lines that were lost by as many empty records. */
   fill(count: number): void {
     if (count > 0) this.write('{}\n'.repeat(count));
   }
@@ -52,7 +52,7 @@ export class MetricsLog {
     return this.bytes;
   }
 
-  /** Brings everything to the disk: to be called before a checkpoint that remembers the length. */
+  /** Flushes everything to disk: call it before a checkpoint that remembers the length. */
   sync(): void {
     this.attempt(() => {
       this.dropForeign();
@@ -70,7 +70,7 @@ export class MetricsLog {
     });
   }
 
-  /** To its place, rather than to the end: whatever somebody else has put there is overwritten. */
+  /** Writes at its own offset, not at the end of the file: anything another process put there is overwritten. */
   private write(text: string): void {
     this.owner.requireHeld();
     const bytes = Buffer.from(text);
@@ -138,44 +138,6 @@ export function startOfLines(path: string, most: number): { lines: number; lengt
     length = end + 1;
   }
   return { lines, length };
-}
-
-/**
- * The record in a line of a log, without its newline; undefined if it holds none, because it was cut off or is not what
- * a run has written. For readers of logs that others are writing to: where a log must be right, use `readMetrics`.
- */
-export function parseLogLine(line: string): Record<string, unknown> | undefined {
-  try {
-    const record: unknown = JSON.parse(line);
-    return isRecord(record) ? record : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The records of a log. A last line without its newline is one whose writing was cut off: it is left out. */
-export function readMetrics(path: string): Record<string, unknown>[] {
-  const bytes = readBytes(path);
-  const whole = Buffer.from(bytes.buffer, 0, bytes.lastIndexOf(NEWLINE) + 1).toString('utf8');
-  return whole
-    .split('\n')
-    .slice(0, -1)
-    .map((text, i) => parseLine(text, path, i + 1));
-}
-
-function parseLine(text: string, file: string, line: number): Record<string, unknown> {
-  let record: unknown;
-  try {
-    record = JSON.parse(text);
-  } catch {
-    throw new InputError('the line is not valid JSON', { file, line });
-  }
-  if (isRecord(record)) return record;
-  throw new InputError(`expected a JSON object, found ${text.slice(0, 40)}`, { file, line });
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function typedArrayAsList(_key: string, value: unknown): unknown {

@@ -1,11 +1,12 @@
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
-import type { Snapshot } from './checkpoint.js';
+import { copySnapshot, type Snapshot } from './checkpoint.js';
 import type { commonKeys } from './config/common.js';
-import type { EarlyStoppingState } from './early-stopping.js';
-import { writeAsOwner } from './fence.js';
+import { EarlyStopping, type EarlyStoppingOptions, type EarlyStoppingState } from './early-stopping.js';
 import { type ConfigValues, createRun, type OwnedRunFolder, recordState, resumeRun } from './folder.js';
 import { FolderSession } from './folder-session.js';
+import { writeAsOwner } from './lock.js';
 import type { LogRecord } from './metrics-log.js';
 import type { ProgressFields, ProgressStream } from './progress.js';
 
@@ -31,9 +32,9 @@ export interface Session {
   log(step: number, record: LogRecord): void;
   /** Costs nothing unless something is due to be shown; pass a function where making the fields costs something. */
   progress(step: number, fields?: ProgressFields | (() => ProgressFields)): void;
-  /** A line for the user, besides the progress. */
+  /** Shows the user a line, above the progress. */
   note(text: string): void;
-  /** Takes in a score on the main task; true if it is the best so far, which is then saved as `best`. */
+  /** Adds a score on the main task; true if it is the best so far, which is then saved as `best`. */
   best(step: number, score: number): boolean;
   /** The safe point that ends a step: saves if it is time to, and lets signals come in. Call it after every step. */
   maybeSave(step: number): Promise<void>;
@@ -65,7 +66,7 @@ export interface SessionOptions {
   readonly resumeCommand?: string;
   /** Processes that share each batch, of which this one alone has the folder. Default 1. */
   readonly processes?: number;
-  /** Resume even if a process on another host holds the lock: for a caller who knows it is dead. Default false. */
+  /** Resume even if a process on another host holds the lock, if the caller knows that it is dead. Default false. */
   readonly takeOver?: boolean;
 }
 
@@ -145,9 +146,8 @@ async function runInFolder(
 }
 
 /**
- * A run that could not be opened, or was finished and has not been added to, is what it was before; one that was killed
- * has failed now. A disk that is full may refuse this too, and nothing is written to a folder that is lost: the failure
- * itself is what the user has to hear of.
+ * A run that could not be opened, or was finished and unchanged, keeps its state; one that was killed has failed now.
+ * Writing this may fail too, on a full disk or in a folder that is lost: the user must hear of the original failure.
  */
 function recordFailure(run: OwnedRunFolder, unchanged: boolean): void {
   const { before } = run;
@@ -157,4 +157,49 @@ function recordFailure(run: OwnedRunFolder, unchanged: boolean): void {
   } catch {
     // See above.
   }
+}
+
+export interface TransientSession extends Session {
+  /** What was logged. */
+  readonly records: readonly LogRecord[];
+  /** The state at the best score. */
+  readonly bestSnapshot: Snapshot | undefined;
+}
+
+/** A session without a folder, for library calls and tests: it writes no files and cannot be resumed. */
+export function transientSession(subject: Resumable, options: EarlyStoppingOptions): TransientSession {
+  const stopping = new EarlyStopping(options);
+  const records: LogRecord[] = [];
+  let done = 0;
+  let bestSnapshot: Snapshot | undefined;
+  return {
+    records,
+    stopRequested: false,
+    get step() {
+      return done;
+    },
+    get shouldStop() {
+      return stopping.stop;
+    },
+    get bestSoFar() {
+      return stopping.best;
+    },
+    get bestSnapshot() {
+      return bestSnapshot;
+    },
+    log: (step, record) => {
+      records.push({ step, ...record });
+    },
+    progress: () => {},
+    note: () => {},
+    best: (step, score) => {
+      const isBest = stopping.update(step, score);
+      if (isBest) bestSnapshot = copySnapshot(subject.capture());
+      return isBest;
+    },
+    maybeSave: async (step) => {
+      done = step;
+      await setImmediate();
+    },
+  };
 }

@@ -1,7 +1,6 @@
 import { InputError } from '../errors.js';
 import type { Ranks } from '../ranks.js';
-import type { Snapshot } from './checkpoint.js';
-import { exactStringify } from './exact-json.js';
+import { exactStringify, type Snapshot } from './checkpoint.js';
 import type { LogRecord } from './metrics-log.js';
 import {
   type Conclude,
@@ -56,7 +55,7 @@ export function shareSnapshot(ranks: Ranks, own: Snapshot | undefined): Snapshot
   return { tensors: new Map(tensors), state: head.state };
 }
 
-/** The session of one of the ranks. Whatever rank 0 learns from its folder, all are told. */
+/** The session of one of the ranks. Rank 0 shares with all what it learns from its folder. */
 class SharedSession implements Session {
   private view: View;
 
@@ -128,7 +127,7 @@ class SharedSession implements Session {
   }
 }
 
-/** What all ranks know of rank 0's session; the same in all, whatever signal comes in meanwhile. */
+/** What all ranks know of rank 0's session: the same in all, even if a signal arrives in between. */
 type View = Pick<Session, 'step' | 'stopRequested' | 'shouldStop' | 'bestSoFar'>;
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;

@@ -1,14 +1,17 @@
-import type { Course, EpisodeRecord } from './course.js';
-import { type Problem, requireAbilities } from './problem.js';
-import type { Choice, Strategy } from './strategy.js';
+import { z } from 'zod';
+import { InputError } from '../errors.js';
+import { type Resumable, type Snapshot, section } from '../run/index.js';
+import { type Problem, requireAbilities, type Status } from './problem.js';
+import { stateOnly } from './snapshots.js';
+import type { Choice, EpisodeReport, Strategy } from './strategy.js';
 
-/** The input of the algorithm; η₁ and B belong to the problem, η₂ to the strategy. */
-export interface Extent {
-  /** E. */
-  readonly episodes: number;
-  /** S, updates in an episode. */
-  readonly steps: number;
-}
+/** The `training` of a configuration: the input of the algorithm. η₁ and B belong to the problem, η₂ to the strategy. */
+export const trainingSchema = section({
+  episodes: z.int().min(1).default(100).describe('E: validations, after each of which the scheduler is updated.'),
+  steps: z.int().min(1).default(100).describe('S: updates of the model in an episode.'),
+}).describe('The extent of Algorithm 1.');
+
+export type Extent = Readonly<z.output<typeof trainingSchema>>;
 
 /** An update that has been made. */
 export interface Update {
@@ -16,7 +19,7 @@ export interface Update {
   readonly update: number;
   /** Training loss. */
   readonly loss: number;
-  /** What the episode has come to, if this update was its last one. */
+  /** The record of the episode, if this update was its last. */
   readonly episode?: EpisodeRecord;
 }
 
@@ -26,8 +29,8 @@ export function totalUpdates({ episodes, steps }: Extent, { passes = 1 }: Strate
 }
 
 /**
- * Algorithm 1 of the paper, with its line numbers. It yields after every update, the state of problem, strategy and
- * course being complete at that moment: whoever restores the three can begin it again and have it go on from there.
+ * Algorithm 1 of the paper, with its line numbers. It yields after every update, when the state of problem, strategy and
+ * course is complete: with the three restored, it continues from there.
  */
 export async function* algorithm1<Batch>(
   problem: Problem<Batch>,
@@ -65,4 +68,122 @@ export async function* algorithm1<Batch>(
 function train<Batch>(problem: Problem<Batch>, batch: Batch, choice: Choice, strategy: string): Promise<number> {
   if (choice.kind === 'sampled') return problem.train(batch, choice);
   return requireAbilities(problem, strategy, 'trainBlend').trainBlend(batch, choice.weights);
+}
+
+/** The record of an episode. The paper's figure of strategies is drawn from these. */
+export interface EpisodeRecord {
+  /** e, from 1. */
+  readonly episode: number;
+  /** R_e. */
+  readonly performance: number;
+  /** R_e − R_{e−1}. */
+  readonly reward: number;
+  /** Mean training loss of the updates. */
+  readonly loss: number;
+  /** Share of each task in the weight of all samples. */
+  readonly distribution: readonly number[];
+  /** Mean entropy of the scheduler's probabilities, in nats. */
+  readonly entropy: number;
+  /** ‖∇ω‖; null where nothing was learned. */
+  readonly gradNorm: number | null;
+}
+
+/** How far a training is, and the sums of its current episode. */
+export class Course implements Resumable {
+  private current: CourseState;
+
+  constructor(private readonly tasks: number) {
+    this.current = { updates: 0, performances: { last: 0, sum: 0, count: 0 }, tally: emptyTally(tasks) };
+  }
+
+  /** Updates done. */
+  get updates(): number {
+    return this.current.updates;
+  }
+
+  /** R_{e−1}. */
+  get performance(): number {
+    return this.current.performances.last;
+  }
+
+  /** The status while the next update of `total` is prepared. */
+  status(total: number): Status {
+    const { updates, performances } = this.current;
+    return {
+      update: updates + 1,
+      updates: total,
+      performance: performances.last,
+      meanPerformance: performances.sum / performances.count,
+    };
+  }
+
+  /** Records the performance of the untrained model. */
+  begin(performance: number): void {
+    this.validated(performance);
+  }
+
+  /** Records an update. */
+  advance(choice: Choice, loss: number): void {
+    const { tally } = this.current;
+    const { weights } = choice;
+    if (choice.kind === 'sampled') {
+      for (let i = 0; i < weights.length; i++) tally.weights[choice.tasks[i]] += weights[i];
+    } else {
+      for (let i = 0; i < weights.length; i++) tally.weights[i % this.tasks] += weights[i];
+    }
+    tally.entropy += choice.entropy;
+    tally.loss += loss;
+    tally.updates++;
+    this.current.updates++;
+  }
+
+  /** Records the validation that ends an episode, and begins the next one. */
+  endEpisode(episode: number, performance: number, report: EpisodeReport): EpisodeRecord {
+    const { tally } = this.current;
+    const total = tally.weights.reduce((sum, weight) => sum + weight, 0);
+    const record = {
+      episode,
+      performance,
+      reward: performance - this.performance,
+      loss: tally.loss / tally.updates,
+      distribution: tally.weights.map((weight) => weight / total),
+      entropy: tally.entropy / tally.updates,
+      gradNorm: report.gradNorm ?? null,
+    };
+    this.current.tally = emptyTally(this.tasks);
+    this.validated(performance);
+    return record;
+  }
+
+  capture(): Snapshot {
+    return stateOnly(structuredClone(this.current));
+  }
+
+  restore({ state }: Snapshot): void {
+    this.current = structuredClone(state as CourseState);
+  }
+
+  private validated(performance: number): void {
+    if (!Number.isFinite(performance)) {
+      const { updates } = this.current;
+      throw new InputError(
+        `the validation performance after update ${updates} is ${performance}: training has diverged; a lower learning rate may help`,
+      );
+    }
+    const { performances } = this.current;
+    performances.last = performance;
+    performances.sum += performance;
+    performances.count++;
+  }
+}
+
+interface CourseState {
+  updates: number;
+  performances: { last: number; sum: number; count: number };
+  /** Sums over the updates of the current episode. */
+  tally: { weights: number[]; entropy: number; loss: number; updates: number };
+}
+
+function emptyTally(tasks: number): CourseState['tally'] {
+  return { weights: new Array<number>(tasks).fill(0), entropy: 0, loss: 0, updates: 0 };
 }

@@ -26,7 +26,7 @@ export interface ProbePlan {
   readonly length: number;
   /** All updates, trunks included. */
   readonly updates: number;
-  /** False where the budget had no room for the arms `uniform − T`. */
+  /** False if the budget was too small for the arms `uniform − T`. */
   readonly leaveOneOut: boolean;
 }
 
@@ -58,12 +58,12 @@ export interface Branch {
   readonly seconds: number;
 }
 
-/** An update was made; with it a branch may have come to its end. */
+/** An update was made, which may have ended a branch. */
 export interface ProbeStep {
   readonly branch?: Branch;
 }
 
-/** The arms for a set of tasks; those whose distributions are the same are one. */
+/** The arms for a set of tasks; arms with equal distributions are merged. */
 export function probeArms(tasks: readonly Task[], main: number, leaveOneOut = true): Arm[] {
   const K = tasks.length;
   const siblings = tasks.map((_, i) => i).filter((i) => i !== main);
@@ -126,7 +126,7 @@ export function planProbe(problem: Pick<Problem, 'tasks' | 'main'>, options: Pla
   };
 }
 
-/** The preferred first, each with the length of a branch that it needs. */
+/** The preferred design first, each with the shortest branch it needs. */
 const DESIGNS = [
   { leaveOneOut: true, checkpoints: 2, seeds: 8, atLeast: 6 },
   { leaveOneOut: true, checkpoints: 1, seeds: 8, atLeast: 3 },
@@ -195,7 +195,7 @@ function drawMainFirst(distribution: readonly number[], main: number, size: numb
   const upTo = order.map((_, place) => order.slice(0, place + 1).reduce((sum, task) => sum + distribution[task], 0));
   const tasks = Int32Array.from({ length: size }, () => {
     const drawn = random.uniform();
-    // What rounding leaves over belongs to the last.
+    // The last task takes what rounding leaves over.
     return order[upTo.findIndex((limit) => drawn < limit)] ?? order.at(-1)!;
   });
   return { tasks, weights: new Float32Array(size).fill(1) };

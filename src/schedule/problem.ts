@@ -16,9 +16,11 @@ export interface FeatureGroup {
   readonly name: string;
   /** Number of columns. */
   readonly width: number;
+  /** Their names for people. Default none. */
+  readonly columns?: readonly string[];
   /** Whether it takes a pass of the model to compute them. Default false. */
   readonly costly?: boolean;
-  /** Whether they tell the labels: who picks training samples by their outcome learns something else. Default false. */
+  /** Whether they reveal the labels. Training samples must not be picked by their outcome. Default false. */
   readonly outcome?: boolean;
 }
 
@@ -31,11 +33,11 @@ export interface ProblemContext {
   readonly updates?: number;
   /** Processes that share each batch. Default: this one alone. */
   readonly ranks?: Ranks;
-  /** Takes a line that the user ought to see, such as what was found odd in the data. Default: none. */
+  /** Takes a line for the user, such as a warning about the data. Default: none. */
   readonly note?: (line: string) => void;
 }
 
-/** Where the training stands, as far as features and strategies may depend on it. */
+/** How far the training is, for features and strategies. */
 export interface Status {
   /** t, the number of the update that is being prepared, from 1. */
   readonly update: number;
@@ -91,7 +93,7 @@ export interface InfluenceAccess<Batch> {
    * g ∕ (√v̂ + δ). It is short enough for a difference quotient and long enough for the precision of the losses.
    */
   shift(gradient: Float32Array, out: Float32Array): void;
-  /** Losses ℓ(xᵢ, yᵢ, T; θ ± shift) of about so many samples of the batch on all tasks. */
+  /** Losses ℓ(xᵢ, yᵢ, T; θ ± shift) on all tasks of about this many samples of the batch. */
   losses(batch: Batch, samples: number, shift: Float32Array): Promise<ShiftedLosses>;
 }
 
@@ -117,7 +119,7 @@ export interface Problem<Batch = unknown> extends Resumable {
   readonly tasks: readonly Task[];
   /** Index of the main task. */
   readonly main: number;
-  /** All that the scheduler may see, in the order of the columns. */
+  /** Everything the scheduler may see, in the order of the columns. */
   readonly features: readonly FeatureGroup[];
 
   /** The next minibatch of the training data. */
@@ -126,7 +128,7 @@ export interface Problem<Batch = unknown> extends Resumable {
   sizeOf(batch: Batch): number;
   /**
    * Writes I_{x,y,θ} of every sample, row by row: the columns of the named groups, in the order of `features`, and no
-   * others. What is not asked for need not be computed.
+   * others. Other columns need not be computed.
    */
   writeFeatures(batch: Batch, status: Status, groups: readonly string[], out: Float32Array): void | Promise<void>;
   /** θ ← θ − η₁ ∇θ Σ wᵢ ℓ(xᵢ, yᵢ, Tᵢ; θ) / Σ wᵢ, or any other gradient-based update. Returns that mean loss. */
@@ -135,8 +137,8 @@ export interface Problem<Batch = unknown> extends Resumable {
   validate(): Promise<number>;
 
   /**
-   * Takes in the performance at the end of an episode, before the strategy and any checkpoint: for learning rates that
-   * depend on it. What it changes is part of the state.
+   * Hears the performance at the end of an episode, before the strategy and any checkpoint: for learning rates that
+   * depend on it. Whatever it changes is part of the state.
    */
   observe?(performance: number): void;
   /** What the strategy `curriculum` does unless told otherwise. */
@@ -155,13 +157,13 @@ export interface Problem<Batch = unknown> extends Resumable {
   saveFiles?(folder: string): void;
   /** Figures on test data, by name. */
   test?(): Promise<Readonly<Record<string, number>>>;
-  /** Frees what the garbage collector does not. */
+  /** Releases native memory and threads. */
   close?(): Promise<void>;
 }
 
 type Ability = 'trainBlend' | 'mainLosses' | 'validationBatches' | 'gradients' | 'influence' | 'oracle';
 
-/** The problem, known to have the abilities; an error that names the strategy if it lacks one. */
+/** The problem with its abilities checked; an error names the strategy if one is missing. */
 export function requireAbilities<Batch, A extends Ability>(
   problem: Problem<Batch>,
   strategy: string,

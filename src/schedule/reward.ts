@@ -1,28 +1,39 @@
-export interface RewardOptions {
-  /** `difference`: r = R_e − R_{e−1} (section 3.3); `performance`: r = R_e (the listing). Default `difference`. */
-  readonly signal?: 'difference' | 'performance';
-  /** Learn nothing from the first episode, whose reward is measured against the untrained model. Default false. */
-  readonly skipFirst?: boolean;
-  /**
-   * Decay d of a moving average b of the rewards that is subtracted: A = r − b, where b = Σ d^(e−i) rᵢ / Σ d^(e−i)
-   * over the rewards before. The first reward has nothing to be compared with: nothing is learned from it.
-   * Null: A = r. Default null.
-   */
-  readonly baseline?: number | null;
-  /** Decay d of a moving mean of A² by whose root A is divided, the current A included. Null: not. Default null. */
-  readonly normalise?: number | null;
-}
+import { z } from 'zod';
 
-/** What an episode's outcome is worth: turns performances into the factor in front of ∇ log P. */
+const decay = z.number().min(0).lt(1);
+
+/** Options of strategies that learn from the validation performance of an episode. They have no defaults here. */
+export const rewardKeys = {
+  reward: z
+    .enum(['difference', 'performance'])
+    .describe('What an episode is rewarded for: R_e − R_{e−1} (section 3.3), or R_e (the listing).'),
+  skipFirst: z
+    .boolean()
+    .describe('Learn nothing from the first episode, which is measured against the untrained model.'),
+  baseline: decay
+    .nullable()
+    .describe('Decay of the moving average of rewards that is subtracted from the reward; null: none.'),
+  normalise: decay
+    .nullable()
+    .describe('Decay of the moving mean square by whose root the reward is divided; null: not divided.'),
+};
+
+export type RewardOptions = z.output<z.ZodObject<typeof rewardKeys>>;
+
+/**
+ * Turns validation performances into the factor in front of ∇ log P, the advantage A. With a baseline of decay d it is
+ * A = r − b, b = Σ d^(e−i) rᵢ / Σ d^(e−i) over the earlier rewards, so nothing is learned from the first one. To
+ * normalise, A is divided by the root of the same kind of average of A², the current A included.
+ */
 export class RewardSignal {
   private current: RewardState = { episodes: 0, baseline: EMPTY, square: EMPTY };
 
-  constructor(private readonly options: RewardOptions = {}) {}
+  constructor(private readonly options: RewardOptions) {}
 
-  /** The advantage A of an episode with R_e and R_{e−1}; undefined if nothing can be learned from it. */
+  /** A of an episode with R_e and R_{e−1}; undefined if nothing can be learned from it. */
   advantage(performance: number, previous: number): number | undefined {
-    const { signal = 'difference', skipFirst = false, baseline = null, normalise = null } = this.options;
-    const reward = signal === 'difference' ? performance - previous : performance;
+    const { reward: kind, skipFirst, baseline, normalise } = this.options;
+    const reward = kind === 'difference' ? performance - previous : performance;
     this.current.episodes++;
     if (skipFirst && this.current.episodes === 1) return undefined;
 
@@ -57,7 +68,7 @@ export interface RewardState {
   square: MovingAverage;
 }
 
-/** Σ d^(n−i) xᵢ and Σ d^(n−i): their ratio is an average that is not biased towards 0 at the beginning. */
+/** Σ d^(n−i) xᵢ and Σ d^(n−i). Unlike a plain moving average, their ratio is not biased towards 0 at the beginning. */
 interface MovingAverage {
   readonly sum: number;
   readonly mass: number;

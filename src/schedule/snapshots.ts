@@ -1,35 +1,16 @@
 import { InputError } from '../errors.js';
-import type { LearningRate, PlateauState, Training, TrainingState } from '../optim/index.js';
-import type { Snapshot } from '../run/index.js';
+import type { Arena, LearningRate, PlateauState, Training, TrainingState } from '../optim/index.js';
+import {
+  type CheckpointChoice,
+  chosenCheckpoints,
+  openRun,
+  partOf,
+  type SavedCheckpoint,
+  type Snapshot,
+  trainedState,
+} from '../run/index.js';
 
-/** Several snapshots as one; the tensors of part `p` are named `p/…`. */
-export function joinSnapshots(parts: Readonly<Record<string, Snapshot>>): Snapshot {
-  const tensors = Object.entries(parts).flatMap(([part, snapshot]) =>
-    [...snapshot.tensors].map(([name, tensor]) => [`${part}/${name}`, tensor] as const),
-  );
-  const state = Object.fromEntries(Object.entries(parts).map(([part, snapshot]) => [part, snapshot.state]));
-  return { tensors: new Map(tensors), state };
-}
-
-/** A part of what `joinSnapshots` has joined. */
-export function partOf(snapshot: Snapshot, part: string): Snapshot {
-  const states = snapshot.state as Record<string, unknown>;
-  if (!Object.hasOwn(states, part)) throw new InputError('the saved state lacks this part', { key: part });
-  const prefix = `${part}/`;
-  const own = [...snapshot.tensors].filter(([name]) => name.startsWith(prefix));
-  return { tensors: new Map(own.map(([name, tensor]) => [name.slice(prefix.length), tensor])), state: states[part] };
-}
-
-/** A snapshot that later changes of what was captured do not reach. */
-export function copySnapshot({ tensors, state }: Snapshot): Snapshot {
-  const copies = [...tensors].map(([name, tensor]) => [name, { ...tensor, data: tensor.data.slice() }] as const);
-  return { tensors: new Map(copies), state: structuredClone(state) };
-}
-
-/** A snapshot of plain JSON values alone. */
-export function stateOnly(state: unknown): Snapshot {
-  return { tensors: new Map(), state };
-}
+export { copySnapshot, joinSnapshots, partOf, stateOnly } from '../run/index.js';
 
 /**
  * Parameters, optimiser and dropout of a training, and its learning rate if that has a memory. Parameters keep their
@@ -67,4 +48,52 @@ function arrays({ arena, optimizerSlots }: Training) {
     arena.names.map((name) => [`slot.${i}/${name}`, name, arena.slot(i, name)] as const),
   );
   return [...values, ...slots.flat()];
+}
+
+/** The problem of a run, as a checkpoint has it. */
+export interface SavedProblem {
+  readonly snapshot: Snapshot;
+  /** Updates that it had when it was saved. */
+  readonly step: number;
+  /** The checkpoint. */
+  readonly file: string;
+}
+
+/** The problem of a run where it was best, or as the newest checkpoint has it before the first validation. */
+export function savedProblem(run: string): SavedProblem {
+  const [saved] = chosenCheckpoints(run, 'best');
+  return problemIn(saved);
+}
+
+export function problemIn(saved: SavedCheckpoint): SavedProblem {
+  return { snapshot: partOf(trainedState(saved), 'problem'), step: saved.step, file: saved.path };
+}
+
+/** Fills an arena with the parameters of a run, or with the mean of several checkpoints; returns the updates made. */
+export function loadParameters(run: string, arena: Arena, choice: CheckpointChoice = 'best'): number {
+  openRun(run);
+  let [step, count] = [0, 0];
+  for (const saved of chosenCheckpoints(run, choice)) {
+    const problem = problemIn(saved);
+    const found = parametersIn(problem, arena);
+    count++;
+    for (const [i, name] of arena.names.entries()) {
+      const mean = arena.value(name);
+      if (count === 1) mean.set(found[i] as never);
+      else for (let j = 0; j < mean.length; j++) mean[j] += (found[i][j] - mean[j]) / count;
+    }
+    step = Math.max(step, saved.step);
+  }
+  return step;
+}
+
+/** The parameters of a saved problem, which must have the names and shapes of the arena. */
+export function parametersIn({ snapshot, file }: Omit<SavedProblem, 'step'>, arena: Arena): Float32Array[] {
+  const { tensors } = partOf(snapshot, 'model');
+  return arena.names.map((name) => {
+    const [tensor, shape] = [tensors.get(name), arena.shape(name)];
+    if (tensor !== undefined && tensor.shape.join() === shape.join()) return tensor.data as Float32Array;
+    const there = tensor === undefined ? 'nothing' : `[${tensor.shape.join(', ')}]`;
+    throw new InputError(`the checkpoint holds ${there}, the model needs [${shape.join(', ')}]`, { file, key: name });
+  });
 }

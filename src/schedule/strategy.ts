@@ -1,5 +1,7 @@
+import { z } from 'zod';
+import type { Random } from '../random.js';
 import type { Resumable } from '../run/index.js';
-import type { Assignment, Status } from './problem.js';
+import type { Assignment, Problem, Status } from './problem.js';
 
 /** What a strategy decided for a batch. */
 export type Choice = SampledChoice | BlendedChoice;
@@ -7,7 +9,7 @@ export type Choice = SampledChoice | BlendedChoice;
 /** One task for each sample. */
 export interface SampledChoice extends Assignment {
   readonly kind: 'sampled';
-  /** Mean entropy of the policy, in nats. */
+  /** Mean entropy of these probabilities, in nats. */
   readonly entropy: number;
 }
 
@@ -16,7 +18,7 @@ export interface BlendedChoice {
   readonly kind: 'blended';
   /** [B, K]; rows sum to one. */
   readonly weights: Float32Array;
-  /** Mean entropy of the policy, in nats. */
+  /** Mean entropy of these probabilities, in nats. */
   readonly entropy: number;
 }
 
@@ -34,8 +36,8 @@ export interface Strategy<Batch = unknown> extends Resumable {
   readonly name: string;
   /** How many models are trained one after the other, each for the full number of episodes. Default 1. */
   readonly passes?: number;
-  /** The distributions over the tasks [B, K] that `choose` would go by; rows sum to one. It changes nothing. */
-  policy(batch: Batch, status: Status): Promise<Float32Array>;
+  /** The probabilities of the tasks [B, K] that `choose` goes by; rows sum to one. It changes nothing. */
+  probabilities(batch: Batch, status: Status): Promise<Float32Array>;
   /** Line 3 of Algorithm 1. */
   beginEpisode?(status: Status): Promise<void>;
   /** Lines 6 and 7. */
@@ -43,4 +45,75 @@ export interface Strategy<Batch = unknown> extends Resumable {
   /** Line 11, after a validation that gave R_e; `status` is that of the last update, with R_{e−1} as its performance. */
   endEpisode(performance: number, status: Status): Promise<EpisodeReport>;
   close?(): Promise<void>;
+}
+
+/** An option that is a task, by name or number. */
+export const taskKey = z.union([z.string(), z.int()]);
+
+/** What a strategy is created with besides its options. */
+export interface StrategyContext {
+  /** Source of its random numbers. */
+  readonly random: Random;
+  /** Threads that update a scheduler's network. */
+  readonly threads: number;
+}
+
+/**
+ * Everything there is to say about a strategy. The configuration, its reference and JSON Schema, the estimates of sweeps,
+ * the labels of reports and the table of docs/strategies.md are made from it.
+ */
+export interface StrategyDescription {
+  /** `strategy.name` of a configuration. */
+  readonly name: string;
+  /** What it does, in one line. */
+  readonly summary: string;
+  /** What tables of a report call it. Default: its name. */
+  readonly title?: string;
+  /** What they call it for a `problem.kind`, where the paper uses another word. Default: the title. */
+  readonly titles?: Readonly<Record<string, string>>;
+  /**
+   * Its place in comparisons. `baseline`: reports compare other strategies with it. `method`: the paper's own, shown
+   * last. `bound`: knows the answer. Default: none of these.
+   */
+  readonly role?: 'baseline' | 'method' | 'bound';
+  /** When it learns what to schedule. Default: never. */
+  readonly learns?: 'every episode' | 'every few updates';
+  /** What it sees of a sample. Default: nothing. */
+  readonly sees?: string;
+  /** What it costs besides the updates of one model. Default: nothing, so that it is as fast as all others like it. */
+  readonly extraCost?: string;
+  /** Whether each model is trained on a single task. Default false. */
+  readonly singleTask?: boolean;
+  /** Whether it trains several models one after the other. Default false. */
+  readonly severalModels?: boolean;
+  /** Options worth searching over, the most important first. Default none. */
+  readonly knobs?: readonly string[];
+  /** Options with their meanings and defaults. No default stands anywhere else. */
+  readonly options: z.ZodObject<z.ZodRawShape, z.core.$strict>;
+  /** `options` are what the schema of that name gives. */
+  create<Batch>(
+    options: Readonly<Record<string, unknown>>,
+    problem: Problem<Batch>,
+    context: StrategyContext,
+  ): Strategy<Batch> | Promise<Strategy<Batch>>;
+}
+
+/** The description of a strategy whose `create` and `knobs` are checked against the types of its options. */
+export function describeStrategy<Options extends z.ZodRawShape>(
+  description: Omit<StrategyDescription, 'knobs' | 'options' | 'create'> & {
+    readonly knobs?: readonly (keyof Options & string)[];
+    readonly options: z.ZodObject<Options, z.core.$strict>;
+    create<Batch>(
+      options: z.output<z.ZodObject<Options, z.core.$strict>>,
+      problem: Problem<Batch>,
+      context: StrategyContext,
+    ): Strategy<Batch> | Promise<Strategy<Batch>>;
+  },
+): StrategyDescription {
+  return description as unknown as StrategyDescription;
+}
+
+/** The schema of `strategy` in a configuration that names this one. */
+export function strategyKeys({ name, summary, options }: StrategyDescription) {
+  return z.strictObject({ name: z.literal(name).describe(summary), ...options.shape });
 }

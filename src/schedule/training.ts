@@ -1,7 +1,6 @@
 import { InputError } from '../errors.js';
-import type { Resumable, Session } from '../run/index.js';
-import { algorithm1, type Extent } from './algorithm1.js';
-import { Course, type EpisodeRecord } from './course.js';
+import type { Resumable, Session, ValidationMeasure } from '../run/index.js';
+import { algorithm1, Course, type EpisodeRecord, type Extent } from './algorithm1.js';
 import type { Problem } from './problem.js';
 import { joinSnapshots, partOf } from './snapshots.js';
 import type { Strategy } from './strategy.js';
@@ -29,6 +28,8 @@ export function trainee<Batch>(problem: Problem<Batch>, strategy: Strategy<Batch
 export interface TrainOptions extends Extent {
   /** Updates between two records of the training loss. Default 100. */
   readonly logEvery?: number;
+  /** How the validation is shown while the training goes on. Default: as the performance that the problem gives. */
+  readonly validation?: ValidationMeasure;
   /** Called after every episode. */
   readonly onEpisode?: (record: EpisodeRecord) => void;
 }
@@ -42,7 +43,7 @@ export async function train<Batch>(
   session: Session,
   options: TrainOptions,
 ): Promise<void> {
-  const { logEvery = 100, onEpisode } = options;
+  const { logEvery = 100, validation = PERFORMANCE, onEpisode } = options;
   const names = problem.tasks.map(({ name }) => name);
   let shown: Record<string, number | string> = {};
   if (session.shouldStop) return;
@@ -52,7 +53,8 @@ export async function train<Batch>(
       const distribution = Object.fromEntries(episode.distribution.map((share, i) => [names[i], share]));
       session.log(update, { ...episode, distribution });
       session.best(update, episode.performance);
-      shown = { reward: episode.reward, tasks: topTasks(episode.distribution, names) };
+      const figure = validation.shown(episode.performance);
+      shown = { [validation.name]: figure, tasks: topTasks(episode.distribution, names) };
       onEpisode?.(episode);
     }
     session.progress(update, () => ({ loss, ...shown }));
@@ -60,6 +62,12 @@ export async function train<Batch>(
     if (session.shouldStop) return;
   }
 }
+
+const PERFORMANCE: ValidationMeasure = {
+  name: 'validation performance',
+  better: 'higher',
+  shown: (performance) => performance,
+};
 
 /** Strategies that train several models in turn cannot be ended by the first one that stops improving. */
 export function requireSinglePass(strategy: Strategy<never>, patience: number | null): void {

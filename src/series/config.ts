@@ -1,42 +1,18 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
-import { learningSchema } from '../schedule/learning.js';
+import { learningSchema } from '../schedule/problem-config.js';
+import { problemKind } from '../schedule/problem-kind.js';
+import { seriesDataSchema } from './table.js';
 
 const share = z.number().gt(0).lt(1);
 const horizon = z.int().min(1).max(100_000);
 
-/** The `data` of a configuration. */
-export const dataSchema = z
-  .discriminatedUnion('format', [
-    z.strictObject({
-      format: z
-        .literal('csv')
-        .describe('A CSV file: a line of names, then a row for each moment, a date in one column.'),
-      path: z
-        .string()
-        .min(1)
-        .meta({ examples: ['data/ETTh1.csv'] })
-        .describe('The file.'),
-      target: z.string().min(1).optional().describe('Column to forecast. When left out: the last.'),
-      missing: z
-        .number()
-        .optional()
-        .describe('Number that stands for a missing value; it and empty cells are filled with the value before.'),
-    }),
-    z.strictObject({
-      format: z.literal('synthetic').describe('A made-up series: a daily cycle, a slow swing and bursts of noise.'),
-      rows: z.int().min(1).max(10_000_000).default(4000).describe('Moments.'),
-      seed: z.int().min(0).default(1).describe('Seed of the series; that of the run does not change it.'),
-    }),
-  ])
-  .describe('Where the series comes from.');
-
-export type DataConfig = z.output<typeof dataSchema>;
-
 /** The `problem` of a configuration whose kind is `series`. */
 export const seriesSchema = z.strictObject({
   kind: z.literal('series').describe('Forecast a numeric time series several steps ahead.'),
-  data: dataSchema,
+  get data() {
+    return seriesDataSchema();
+  },
   split: section({
     train: share.default(0.6).describe('First part, in time.'),
     validation: share.default(0.2).describe('Second part.'),
@@ -90,3 +66,8 @@ export type SeriesConfig = z.output<typeof seriesSchema>;
 export function horizonsOf({ tasks }: Pick<SeriesConfig, 'tasks'>): number[] {
   return [...tasks].sort((a, b) => a - b);
 }
+
+export const seriesKind = problemKind({
+  schema: seriesSchema,
+  create: async (config, context) => (await import('./problem.js')).SeriesProblem.create(config, context),
+});

@@ -2,33 +2,30 @@ import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
-import { Gradients, Inference, type LearningRate, Training } from '../optim/index.js';
 import { Random, type RandomState } from '../random.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
-  captureTraining,
   type FeatureGroup,
   type GradientAccess,
   type InfluenceAccess,
   joinSnapshots,
-  learningRateOf,
-  optimizerOf,
+  NetworkTraining,
   oracleRows,
   type Problem,
   type ProblemContext,
   partOf,
-  restoreTraining,
+  rowsAt,
   type Status,
   scatteredPieces,
   spacedPlaces,
   stateOnly,
   type Task,
-  trainingInfluence,
+  writeRows,
 } from '../schedule/index.js';
 import type { SeriesConfig } from './config.js';
-import { openSeries, type SeriesData, windowsAt } from './data-set.js';
-import { createNetwork, type Network } from './network.js';
+import { openSeries, type SeriesData, windowsAt } from './dataset.js';
+import { createNetwork } from './network.js';
 
 /** Samples, with the labels of all their tasks. */
 export interface SeriesBatch {
@@ -53,15 +50,11 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   /** Only where labels are spoilt. */
   readonly oracle?: (batch: SeriesBatch) => Float32Array;
   private sampling: Random;
-  private gradientProgram: Promise<Gradients> | undefined;
 
   private constructor(
     private readonly config: SeriesConfig,
     private readonly data: SeriesData,
-    private readonly network: Network,
-    private readonly training: Training,
-    private readonly learningRate: LearningRate,
-    private readonly inference: Inference,
+    private readonly training: NetworkTraining,
     random: Random,
   ) {
     const K = data.horizons.length;
@@ -80,11 +73,14 @@ export class SeriesProblem implements Problem<SeriesBatch> {
         oracleRows(ends.length, K, data.main, (i, task) => task === data.main && data.spoilt[ends[i]] === 1);
     }
     this.sampling = random.fork('batches');
-    this.gradients = {
-      size: training.arena.length,
-      ofTask: (batch, task, out) => this.gradient(batch, task, out),
-      ofValidation: (out) => this.gradient(this.rewardBatch(), this.main, out),
-    };
+    this.gradients = training.gradientAccess(
+      data.main,
+      (batch, task) => this.feedsOfTask(batch, task),
+      () => {
+        const { reward, validation } = data.parts;
+        return [...piecesOf(reward.length > 0 ? reward : validation)].map((ends) => () => this.batchOf(ends));
+      },
+    );
     this.influence = data.parts.reward.length > 0 ? this.influenceOn(data.parts.reward) : undefined;
   }
 
@@ -98,28 +94,16 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       columns: data.names.length,
       tasks: data.horizons.length,
     });
-    const learningRate = learningRateOf(config.learningRate, config.learning, updates);
-    const training = await Training.create({
-      model: network.training,
-      inputs: network.trainingInputs,
-      random: random.fork('model'),
-      optimizer: optimizerOf(config.learning),
+    const training = await NetworkTraining.create(network, {
+      ...config,
+      random,
+      updates,
       workers,
       threads,
       ranks,
+      gradientOf: network.training,
     });
-    const { forward: model, inputs } = network;
-    let inference: Inference | undefined;
-    try {
-      // The steps of a recurrence are too small to be divided over threads.
-      inference = await Inference.create({ model, inputs, arena: training.arena, ranks });
-      return new SeriesProblem(config, data, network, training, learningRate, inference, random);
-    } catch (error) {
-      // The threads of the workers would keep the process alive.
-      await training.close();
-      await inference?.close();
-      throw error;
-    }
+    return new SeriesProblem(config, data, training, random);
   }
 
   nextBatch(): SeriesBatch {
@@ -137,22 +121,19 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     const asked = groups.includes('forecasts') || groups.includes('loss');
     const forecasts = asked ? await this.forecasts(batch) : new Float32Array();
     const { ends, labels } = batch;
-    const columns: Record<string, (i: number) => ArrayLike<number>> = {
-      progress: () => [status.update / status.updates],
-      inputs: (i) => data.rows.subarray(ends[i] * D, (ends[i] + 1) * D),
-      spread: (i) => [data.spread[ends[i]]],
-      labels: (i) => labels.subarray(i * K, (i + 1) * K),
-      forecasts: (i) => forecasts.subarray(i * K, (i + 1) * K),
-      loss: (i) => [(forecasts[i * K + main] - labels[i * K + main]) ** 2],
+    const columns: Record<string, () => Float32Array> = {
+      progress: () => new Float32Array(ends.length).fill(status.update / status.updates),
+      inputs: () => rowsAt(data.rows, ends, D),
+      spread: () => rowsAt(data.spread, ends, 1),
+      labels: () => labels,
+      forecasts: () => forecasts,
+      loss: () => Float32Array.from(ends, (_, i) => (forecasts[i * K + main] - labels[i * K + main]) ** 2),
     };
-    let at = 0;
-    for (let i = 0; i < ends.length; i++) {
-      for (const group of groups) {
-        const values = columns[group](i);
-        out.set(values, at);
-        at += values.length;
-      }
-    }
+    writeRows(
+      groups.map((group) => columns[group]()),
+      ends.length,
+      out,
+    );
   }
 
   async train(batch: SeriesBatch, { tasks, weights }: Assignment): Promise<number> {
@@ -183,7 +164,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   }
 
   observe(performance: number): void {
-    this.learningRate.observe(performance);
+    this.training.observe(performance);
   }
 
   /**
@@ -229,7 +210,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
 
   capture(): Snapshot {
     const state: SamplingState = { sampling: this.sampling.state(), labelScales: this.data.labelScales };
-    return joinSnapshots({ model: captureTraining(this.training, this.learningRate), data: stateOnly(state) });
+    return joinSnapshots({ model: this.training.capture(), data: stateOnly(state) });
   }
 
   restore(snapshot: Snapshot): void {
@@ -237,30 +218,23 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     if (labelScales.some((scale, k) => scale !== this.data.labelScales[k])) {
       throw new InputError('the training part is not the one that the run was begun with', { key: 'problem.data' });
     }
-    restoreTraining(this.training, partOf(snapshot, 'model'), this.learningRate);
+    this.training.restore(partOf(snapshot, 'model'));
     this.sampling = Random.restore(sampling);
   }
 
   async close(): Promise<void> {
     await this.training.close();
-    await this.inference.close();
-    await (await this.gradientProgram)?.close();
   }
 
   private batchOf(ends: Int32Array): SeriesBatch {
-    const K = this.tasks.length;
-    const labels = new Float32Array(ends.length * K);
-    ends.forEach((t, i) => {
-      labels.set(this.data.labels.subarray(t * K, (t + 1) * K), i * K);
-    });
+    const labels = rowsAt(this.data.labels, ends, this.tasks.length);
     return { ends, x: windowsAt(this.data, ends), labels };
   }
 
   /** [B, K] */
-  private async forecasts({ ends, x }: SeriesBatch): Promise<Float32Array> {
+  private forecasts({ ends, x }: SeriesBatch): Promise<Float32Array> {
     const { window, names } = this.data;
-    const { forecasts } = await this.inference.run({ x: { data: x, shape: [window, ends.length, names.length] } });
-    return forecasts.data as Float32Array;
+    return this.training.forecast({ x: { data: x, shape: [window, ends.length, names.length] } });
   }
 
   /** f(x) − y of the main task. */
@@ -281,20 +255,17 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   }
 
   private async update(batch: SeriesBatch, matrix: Float32Array): Promise<number> {
-    return (await this.training.step(this.feeds(batch, matrix), this.learningRate.at(this.training.updates))).loss;
+    return (await this.training.step(this.feeds(batch, matrix))).loss;
   }
 
-  private async gradient(batch: SeriesBatch, task: number, out: Float32Array): Promise<void> {
+  /** The mean loss of the batch with every sample on one task. */
+  private feedsOfTask(batch: SeriesBatch, task: number) {
     const K = this.tasks.length;
     const size = batch.ends.length;
-    const matrix = Float32Array.from({ length: size * K }, (_, at) => (at % K === task ? 1 / size : 0));
-    const { network, training } = this;
-    this.gradientProgram ??= Gradients.create({
-      model: network.training,
-      inputs: network.trainingInputs,
-      arena: training.arena,
-    });
-    await (await this.gradientProgram).write(this.feeds(batch, matrix), out);
+    return this.feeds(
+      batch,
+      Float32Array.from({ length: size * K }, (_, at) => (at % K === task ? 1 / size : 0)),
+    );
   }
 
   private influenceOn(reward: Int32Array): InfluenceAccess<SeriesBatch> {
@@ -302,24 +273,16 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     const pieces = scatteredPieces(reward.length, Math.ceil(reward.length / PIECE)).map((places) =>
       places.map((place) => reward[place]),
     );
-    return trainingInfluence<SeriesBatch>({
-      training: this.training,
+    return this.training.influence<SeriesBatch>({
       shared: (name) => !name.startsWith('output.'),
       pieces: pieces.length,
-      gradient: (piece, out) => this.gradient(this.batchOf(pieces[piece]), this.main, out),
+      gradient: (piece, out) => this.training.gradient(this.feedsOfTask(this.batchOf(pieces[piece]), this.main), out),
       sample: ({ ends }, samples) => spacedPlaces(ends.length, samples),
       losses: async ({ ends }, places) => {
         const some = this.batchOf(places.map((place) => ends[place]));
         return (await this.forecasts(some)).map((forecast, at) => (forecast - some.labels[at]) ** 2);
       },
     });
-  }
-
-  /** A piece of the reward data, where there are none of the validation data; another one after each update. */
-  private rewardBatch(): SeriesBatch {
-    const { reward, validation } = this.data.parts;
-    const pieces = [...piecesOf(reward.length > 0 ? reward : validation)];
-    return this.batchOf(pieces[this.training.updates % pieces.length]);
   }
 
   private feeds({ ends, x, labels }: SeriesBatch, matrix: Float32Array) {

@@ -1,6 +1,7 @@
-import { CsvError, parse } from 'csv-parse/sync';
+import { z } from 'zod';
+import { csvNumber, readCsvTable } from '../csv.js';
 import { InputError } from '../errors.js';
-import { readBytes } from '../files.js';
+import { Random } from '../random.js';
 
 /** A series of several columns, in the order of time. */
 export interface Table {
@@ -14,28 +15,85 @@ export interface Table {
   readonly filled: number;
 }
 
-export interface TableSource {
-  readonly path: string;
-  /** Number that stands for a missing value. Default: none does. */
-  readonly missing?: number;
+/**
+ * All that is to be known of a way to get a series: configurations, `configs/reference.yaml` and the JSON Schema read it.
+ * One of one's own is a description and a line in `tableFormats`.
+ */
+export interface TableFormat<S extends TableSchema = TableSchema> {
+  /** Its keys in a configuration, with their defaults. */
+  readonly schema: S;
+  read(source: z.output<S>): Table;
+}
+
+export type TableSchema = z.ZodObject<{ format: z.ZodLiteral<string> }, z.core.$strict>;
+
+/** Types a description by its schema; it is added to the list as one of any schema. */
+export function tableFormat<S extends TableSchema>(format: TableFormat<S>): TableFormat<S> & TableFormat {
+  return format as TableFormat<S> & TableFormat;
+}
+
+const csvSchema = z.strictObject({
+  format: z.literal('csv').describe('A CSV file: a line of names, then a row for each moment, a date in one column.'),
+  path: z
+    .string()
+    .min(1)
+    .meta({ examples: ['data/ETTh1.csv'] })
+    .describe('The file.'),
+  target: z.string().min(1).optional().describe('Column to forecast. When left out: the last.'),
+  missing: z
+    .number()
+    .optional()
+    .describe(
+      'Number that stands for a missing value; it, empty cells and NaN, null, None, NA, N/A or a dot are filled with the value before.',
+    ),
+});
+
+const syntheticSchema = z.strictObject({
+  format: z.literal('synthetic').describe('A made-up series: a daily cycle, a slow swing and bursts of noise.'),
+  rows: z.int().min(1).max(10_000_000).default(4000).describe('Moments.'),
+  seed: z.int().min(0).default(1).describe('Seed of the series; that of the run does not change it.'),
+});
+
+/** Every way to get a series, in the order in which people see them. */
+export const tableFormats: TableFormat[] = [
+  tableFormat({ schema: csvSchema, read: (source) => readTable(source) }),
+  tableFormat({ schema: syntheticSchema, read: (source) => syntheticSeries(source) }),
+];
+
+/** The `data` of a configuration: the format, and the keys that its schema knows. */
+export interface SeriesDataConfig {
+  readonly format: string;
+  /** Column to forecast. Default: the last. */
+  readonly target?: string;
+  readonly [key: string]: unknown;
+}
+
+export function seriesDataSchema(): z.ZodType<SeriesDataConfig> {
+  const schemas = tableFormats.map(({ schema }) => schema) as [TableSchema, ...TableSchema[]];
+  return z.discriminatedUnion('format', schemas).describe('Where the series comes from.');
+}
+
+export function openTable(config: SeriesDataConfig): Table {
+  const format = tableFormats.find(({ schema }) => schema.shape.format.value === config.format);
+  if (format === undefined) throw new InputError(`there is no format ${config.format}`, { key: 'problem.data.format' });
+  return format.read(config);
 }
 
 /**
  * Reads a CSV file with a line of names. The date is in the first column whose first cell is one; it must not go back
  * from one row to the next.
  */
-export function readTable({ path: file, missing }: TableSource): Table {
-  const [header = [], ...rows] = cellsOf(file);
+export function readTable({ path: file, missing }: Pick<z.output<typeof csvSchema>, 'path' | 'missing'>): Table {
+  const [{ cells: header } = { cells: [] }, ...rows] = readCsvTable(file);
   if (rows.length === 0) throw new InputError('expected a line of names and rows of numbers below it', { file });
-  const date = rows[0].findIndex((cell) => momentOf(cell) !== undefined);
+  const date = rows[0].cells.findIndex((cell) => momentOf(cell) !== undefined);
   if (date < 0) throw new InputError('expected a column of dates such as 2016-07-01 00:00', { file, line: 2 });
   const others = [...header.keys()].filter((column) => column !== date);
   if (others.length === 0) throw new InputError('expected a column of numbers beside the date', { file, line: 1 });
 
   const columns = others.map(() => new Float64Array(rows.length));
   let [before, filled] = [Number.NEGATIVE_INFINITY, 0];
-  for (const [row, cells] of rows.entries()) {
-    const line = row + 2;
+  for (const [row, { cells, line }] of rows.entries()) {
     if (cells.length !== header.length) {
       throw new InputError(`expected ${header.length} cells, found ${cells.length}`, { file, line });
     }
@@ -50,12 +108,12 @@ export function readTable({ path: file, missing }: TableSource): Table {
     }
     before = moment;
     for (const [c, column] of others.entries()) {
-      const value = cells[column] === '' ? Number.NaN : Number(cells[column]);
-      if (Number.isFinite(value) && value !== missing) {
+      const value = csvNumber(cells[column]);
+      if (value !== undefined && Number.isFinite(value) && value !== missing) {
         columns[c][row] = value;
         continue;
       }
-      if (row === 0 || (cells[column] !== '' && value !== missing)) {
+      if (row === 0 || value === undefined || (!Number.isNaN(value) && value !== missing)) {
         const found = JSON.stringify(cells[column]);
         throw new InputError(`expected a number, found ${found}`, { file, line, key: header[column] });
       }
@@ -63,26 +121,12 @@ export function readTable({ path: file, missing }: TableSource): Table {
       filled++;
     }
   }
-  return { names: others.map((column) => header[column]), columns, dates: rows.map((cells) => cells[date]), filled };
-}
-
-function cellsOf(file: string): string[][] {
-  const bytes = readBytes(file);
-  try {
-    return parse(decoded(bytes), { bom: true, trim: true, skip_empty_lines: true, relax_column_count: true });
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-    throw new InputError(`this is not CSV: ${error.message}`, { file, line: error.lines as number | undefined });
-  }
-}
-
-/** UTF-8, or else Latin-1: names of columns have units in them, such as °C. */
-function decoded(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return Buffer.from(bytes).toString('latin1');
-  }
+  return {
+    names: others.map((column) => header[column]),
+    columns,
+    dates: rows.map(({ cells }) => cells[date]),
+    filled,
+  };
 }
 
 const DATE = /^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?Z?)?$/;
@@ -92,4 +136,37 @@ function momentOf(text: string): number | undefined {
   const [found, year, month, day, hour = 0, minute = 0, second = 0] = DATE.exec(text) ?? [];
   if (found === undefined) return undefined;
   return Date.UTC(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second));
+}
+
+/**
+ * A made-up hourly series with known laws; every ε is an independent standard normal number:
+ *
+ *     load     u_t = sin(2πt/24) + ½ sin(2πt/168) + a_t,   a_t = .9 a_{t−1} + .2 ε
+ *     weather  v_t = .99 v_{t−1} + .1 ε
+ *     target   y_t = .8 y_{t−1} + .2 (u_{t−6} + v_{t−12}) + σ_t ε,   σ_t = .2 in one day of four, else .05
+ *
+ * The target follows the load of six and the weather of twelve hours ago: what it will be is in the window, for every
+ * horizon another mix of the same values.
+ */
+export function syntheticSeries(options: { readonly rows: number; readonly seed: number }): Table {
+  const { rows, seed } = options;
+  const random = new Random(seed).fork('series');
+  const [load, weather, target] = [0, 0, 0].map(() => new Float64Array(rows));
+  let drift = 0;
+  for (let t = 0; t < rows; t++) {
+    drift = 0.9 * drift + 0.2 * random.normal();
+    load[t] = Math.sin((2 * Math.PI * t) / 24) + 0.5 * Math.sin((2 * Math.PI * t) / 168) + drift;
+    weather[t] = 0.99 * (weather[t - 1] ?? 0) + 0.1 * random.normal();
+    const pull = (load[t - 6] ?? 0) + (weather[t - 12] ?? 0);
+    const noise = Math.floor(t / 24) % 4 === 0 ? 0.2 : 0.05;
+    target[t] = 0.8 * (target[t - 1] ?? 0) + 0.2 * pull + noise * random.normal();
+  }
+  const begin = Date.UTC(2016, 6, 1);
+  const dates = Array.from({ length: rows }, (_, t) => new Date(begin + t * 3_600_000).toISOString());
+  return {
+    names: ['load', 'weather', 'OT'],
+    columns: [load, weather, target],
+    dates: dates.map((date) => date.slice(0, 16).replace('T', ' ')),
+    filled: 0,
+  };
 }

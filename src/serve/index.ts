@@ -1,2 +1,3 @@
+export { isLoopback } from './listen.js';
 export { type PageServer, type ServeOptions, startServer } from './server.js';
 export { type AgentOptions, type AgentServer, startAgent } from './simuleval.js';

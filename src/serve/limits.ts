@@ -9,8 +9,12 @@ export const limits = {
   lanes: 4,
   /** Sentences under way on the whole server. */
   streams: 200,
-  /** Connections to the server. */
+  /** Connections to the server, and of one address. */
   connections: 256,
+  connectionsOfAddress: 128,
+  /** Requests a second of one address, and how many at once. */
+  requestsPerSecond: 100,
+  requestBurst: 300,
   /** Characters of a word. */
   wordLength: 100,
   /** Source tokens of a sentence, its words' pieces counted: what its caches are bounded by. */
@@ -23,4 +27,51 @@ export const limits = {
   silence: 60_000,
   /** Models that are open at a time. */
   models: 3,
+  /** Bytes of the configuration and the description of a run, and of other files in it, logs and models aside. */
+  descriptionBytes: 64_000,
+  fileBytes: 4_000_000,
 } as const;
+
+/** A bucket of tokens: `burst` at once, then `perSecond`. Says for each event whether it is still within the limit. */
+export function rateLimit(
+  perSecond: number,
+  burst: number,
+  now: () => number = () => performance.now(),
+): () => boolean {
+  let left = burst;
+  let last = now();
+  return () => {
+    const time = now();
+    left = Math.min(burst, left + ((time - last) / 1000) * perSecond);
+    last = time;
+    if (left < 1) return false;
+    left--;
+    return true;
+  };
+}
+
+/** A rate limit for each address: one client cannot use up that of another. */
+export function rateLimitByAddress(
+  perSecond: number,
+  burst: number,
+  now: () => number = () => performance.now(),
+): (address: string) => boolean {
+  const buckets = new Map<string, { within: () => boolean; used: number }>();
+  return (address) => {
+    const time = now();
+    let bucket = buckets.get(address);
+    if (bucket === undefined) {
+      // Buckets that have had the time to fill up again are as good as new.
+      if (buckets.size >= MOST_ADDRESSES) {
+        for (const [name, { used }] of buckets) if (time - used > (1000 * burst) / perSecond) buckets.delete(name);
+        if (buckets.size >= MOST_ADDRESSES) return false;
+      }
+      bucket = { within: rateLimit(perSecond, burst, now), used: time };
+      buckets.set(address, bucket);
+    }
+    bucket.used = time;
+    return bucket.within();
+  };
+}
+
+const MOST_ADDRESSES = 10_000;

@@ -1,70 +1,147 @@
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { InputError } from '../errors.js';
-import { readingWithin } from '../regular-file.js';
-import { checkpointFolder, generations } from '../run/index.js';
-import type { Policy } from '../translate/decode/policy.js';
-import type { StreamOptions } from '../translate/decode/stream.js';
-import { type TextSide, TextStream } from '../translate/decode/text-stream.js';
-import { Translator } from '../translate/decode/translator.js';
-import type { CheckpointChoice } from '../translate/index.js';
-import { GatheringModel } from './gathering-model.js';
+import { builtFile } from '../files.js';
+import type { LiveModelOptions } from './live-model.js';
+import type { SentenceListener } from './live-sentence.js';
+import type { FromModelThread, ModelThreadData, ToModelThread } from './model-thread.js';
+import { checkpointStamp } from './run-folders.js';
 
-/** A model that many sentences share. */
-export interface LiveModel {
-  readonly source: TextSide;
-  readonly target: TextSide;
-  /** Longest sentence in tokens, its end counted. */
-  readonly maxPositions: number;
-  /** The policy that a short text stands for, as `wait-k:3`. Default the one that the model was trained for. */
-  policy(spec?: string): Policy;
-  stream(policy: Policy, onEvent?: StreamOptions['onEvent']): TextStream;
-  close(): Promise<void>;
+/** A sentence that a model's thread is translating. After `close` its listener is not called again. */
+export interface ThreadSentence {
+  push(word: string): void;
+  end(): void;
+  changePolicy(policy: string): void;
+  close(): void;
+  /** When everything asked for so far is done. */
+  settled(): Promise<void>;
 }
 
-export interface LiveModelOptions {
-  /** Hypotheses once the source has ended. Default 1: every word is written as soon as it is found. */
-  readonly beam?: number;
-  /** What an end of the sentence means that is proposed before the source has ended. Default `allow`. */
-  readonly earlyEnd?: 'allow' | 'block';
-  /** Threads inside one operation. Default 1. */
-  readonly threads?: number;
-  /** Default `best`. */
-  readonly checkpoint?: CheckpointChoice;
+export interface ThreadListener extends SentenceListener {
+  /** The policy was accepted. */
+  onBegun(): void;
 }
 
-export async function openLiveModel(run: string, options: LiveModelOptions = {}): Promise<LiveModel> {
-  const { beam = 1, earlyEnd, threads, checkpoint } = options;
-  const translator = await Translator.open(run, { beam, threads, checkpoint });
-  const { source, target } = translator;
-  const models = translator.models.map((model) => new GatheringModel(model));
-  return {
-    source,
-    target,
-    maxPositions: Math.min(...models.map((model) => model.maxPositions)),
-    policy: (spec) => translator.policy(spec),
-    stream: (policy, onEvent) => new TextStream(models, source, target, policy, { beam, earlyEnd, onEvent }),
-    close: () => translator.close(),
-  };
+/**
+ * A model in a thread of its own. Opening it, cutting words into tokens and running it never keep the server waiting,
+ * and a model that fails takes only its own sentences with it.
+ */
+export class ThreadModel {
+  private readonly sentences = new Map<number, ThreadListener>();
+  private readonly settling = new Map<number, () => void>();
+  private readonly worker: Worker;
+  private readonly ended: Promise<void>;
+  /** Number of the last sentence or request to settle. */
+  private count = 0;
+  private isOver = false;
+
+  private constructor(data: ModelThreadData) {
+    this.worker = new Worker(builtFile('serve/model-thread.js'), { workerData: data });
+    this.ended = new Promise((resolve) => this.worker.once('exit', () => resolve()));
+    this.worker.on('error', (error) => this.failAll(error));
+    this.worker.once('exit', (code) => this.failAll(new Error(`the thread of a model ended with code ${code}`)));
+  }
+
+  static open(run: string, options: LiveModelOptions): Promise<ThreadModel> {
+    return new Promise((resolve, reject) => {
+      const { beam, earlyEnd, lengthPenalty, threads, checkpoint, modules } = options;
+      const model = new ThreadModel({ run, options: { beam, earlyEnd, lengthPenalty, threads, checkpoint, modules } });
+      model.worker.once('error', reject);
+      model.worker.on('message', (message: FromModelThread) => {
+        if (message.type === 'open') resolve(model);
+        else if (message.type === 'failed') reject(errorOf(message));
+        else model.receive(message);
+      });
+    });
+  }
+
+  begin(policy: string, listener: ThreadListener): ThreadSentence {
+    const id = ++this.count;
+    this.sentences.set(id, listener);
+    this.send({ type: 'begin', id, policy });
+    const forSentence = (message: ToModelThread): void => {
+      if (this.sentences.has(id)) this.send(message);
+    };
+    return {
+      push: (word) => forSentence({ type: 'word', id, word }),
+      end: () => forSentence({ type: 'end', id }),
+      changePolicy: (spec) => forSentence({ type: 'policy', id, policy: spec }),
+      close: () => {
+        forSentence({ type: 'stop', id });
+        this.sentences.delete(id);
+      },
+      settled: () =>
+        new Promise((resolve) => {
+          if (!this.sentences.has(id) || this.isOver) return resolve();
+          const request = ++this.count;
+          this.settling.set(request, resolve);
+          this.send({ type: 'settle', id, request });
+        }),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.send({ type: 'close' });
+    await this.ended;
+  }
+
+  private send(message: ToModelThread): void {
+    if (!this.isOver) this.worker.postMessage(message);
+  }
+
+  private receive(message: Exclude<FromModelThread, { type: 'open' | 'failed' }>): void {
+    if (message.type === 'settled') {
+      this.settling.get(message.request)?.();
+      this.settling.delete(message.request);
+      return;
+    }
+    const listener = this.sentences.get(message.id);
+    if (message.type === 'done' || message.type === 'error') this.sentences.delete(message.id);
+    if (message.type === 'begun') listener?.onBegun();
+    else if (message.type === 'event') listener?.onEvent(message.event);
+    else if (message.type === 'text') listener?.onText(message.text);
+    else if (message.type === 'done') listener?.onDone(message.endedEarly);
+    else listener?.onError(errorOf(message));
+  }
+
+  private failAll(error: unknown): void {
+    this.isOver = true;
+    const listeners = [...this.sentences.values()];
+    this.sentences.clear();
+    for (const listener of listeners) listener.onError(error);
+    for (const resolve of this.settling.values()) resolve();
+    this.settling.clear();
+  }
+
+  /** Its thread has ended. */
+  get over(): boolean {
+    return this.isOver;
+  }
+}
+
+function errorOf({ message, isInput }: { message: string; isInput: boolean }): Error {
+  return isInput ? new InputError(message) : new Error(message);
 }
 
 /** A model for as long as somebody needs it. */
 export interface Lease {
-  readonly model: LiveModel;
+  readonly model: ThreadModel;
   release(): void;
 }
 
 interface Entry {
-  readonly opening: Promise<LiveModel>;
+  readonly opening: Promise<ThreadModel>;
   /** Tells its parameters from those that training may write later. */
   readonly stamp: string;
   users: number;
+  /** Once it is open. */
+  model?: ThreadModel;
 }
 
 /** The models that are open: at most `most`, each shared by all who use it, the longest unused closed first. */
 export class LiveModels {
   /** In the order of their last use. */
   private readonly entries = new Map<string, Entry>();
+  private readonly closing = new Set<Promise<void>>();
 
   constructor(
     private readonly most: number,
@@ -78,7 +155,7 @@ export class LiveModels {
 
   async lease(run: string): Promise<Lease> {
     const entry = this.entries.get(run) ?? this.open(run);
-    const current = entry.users > 0 || entry.stamp === this.stamp(run) ? entry : this.reopen(run, entry);
+    const current = this.isCurrent(run, entry) ? entry : this.reopen(run, entry);
     this.entries.delete(run);
     this.entries.set(run, current);
     current.users++;
@@ -98,9 +175,14 @@ export class LiveModels {
   }
 
   async close(): Promise<void> {
-    const all = [...this.entries.values()];
+    for (const entry of this.entries.values()) this.end(entry);
     this.entries.clear();
-    await Promise.all(all.map(closeEntry));
+    await Promise.all(this.closing);
+  }
+
+  private isCurrent(run: string, { users, stamp, model }: Entry): boolean {
+    if (model?.over) return false;
+    return users > 0 || stamp === checkpointStamp(run, this.options);
   }
 
   private open(run: string): Entry {
@@ -108,35 +190,33 @@ export class LiveModels {
       const idle = [...this.entries].find(([, { users }]) => users === 0);
       if (idle === undefined) throw new InputError(`${this.most} models are in use, which is as many as are kept open`);
       this.entries.delete(idle[0]);
-      void closeEntry(idle[1]);
+      this.end(idle[1]);
     }
     // The stamp first: of parameters that are written meanwhile, it is one that no longer fits.
-    const stamp = this.stamp(run);
-    return { opening: readingWithin(run, () => openLiveModel(run, this.options)), stamp, users: 0 };
+    const stamp = checkpointStamp(run, this.options);
+    const entry: Entry = { opening: ThreadModel.open(run, this.options), stamp, users: 0 };
+    entry.opening.then(
+      (model) => {
+        entry.model = model;
+      },
+      () => {},
+    );
+    return entry;
   }
 
-  /** Training has saved other parameters since. */
+  /** Training has saved other parameters since, or the thread has failed. */
   private reopen(run: string, old: Entry): Entry {
     this.entries.delete(run);
-    void closeEntry(old);
+    this.end(old);
     return this.open(run);
   }
 
-  /** Name and time of the newest checkpoint among those that `checkpoint` chooses from. */
-  private stamp(run: string): string {
-    const folder = checkpointFolder(run);
-    const { checkpoint = 'best' } = this.options;
-    const newest = generations(folder).map(({ path }) => path)[0];
-    const paths = [checkpoint === 'best' ? join(folder, 'best.safetensors') : undefined, newest];
-    for (const path of paths) {
-      const written = path && statSync(path, { throwIfNoEntry: false })?.mtimeMs;
-      if (written !== undefined) return `${path} ${written}`;
-    }
-    return 'none';
+  private end({ opening }: Entry): void {
+    const closed = opening.then(
+      (model) => model.close(),
+      () => {},
+    );
+    this.closing.add(closed);
+    void closed.then(() => this.closing.delete(closed));
   }
-}
-
-async function closeEntry({ opening }: Entry): Promise<void> {
-  const model = await opening.catch(() => undefined);
-  await model?.close();
 }

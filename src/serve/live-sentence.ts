@@ -6,7 +6,7 @@ import { type TextStream, tokenName } from '../translate/decode/text-stream.js';
 import type { WordEncoder } from '../translate/text/pipeline.js';
 import { special } from '../translate/text/vocabulary.js';
 import { limits } from './limits.js';
-import type { LiveModel } from './live-models.js';
+import type { LiveModel } from './live-model.js';
 import type { LiveEvent } from './messages.js';
 
 export interface SentenceListener {
@@ -93,7 +93,7 @@ export class LiveSentence {
       try {
         await step(stream);
       } catch (error) {
-        // Whoever has closed it does not want to hear of it any more.
+        // It was closed meanwhile: nobody is interested in the error.
         if (!this.open) return;
         this.close();
         this.listener.onError(error);

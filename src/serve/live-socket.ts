@@ -1,14 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { Connection, type ConnectionContext } from './connection.js';
-import type { Guard } from './guard.js';
-import { limits } from './limits.js';
+import { InputError } from '../errors.js';
+import { limits, rateLimit } from './limits.js';
+import { refuseSocket } from './listen.js';
+import type { Lease, LiveModels, ThreadSentence } from './live-models.js';
+import { type ClientMessage, parseMessage, type ServerMessage, withoutPaths } from './messages.js';
 
 /** The WebSocket side of the server: at `/live`, one `Connection` a client. */
 export class LiveSocket {
   private readonly connections = new Map<WebSocket, Connection>();
-  private readonly heard = new WeakSet<WebSocket>();
+  /** Connections of each address. */
+  private readonly addresses = new Map<string, number>();
+  /** Clients that have sent something, if only a pong, since the last ping. */
+  private readonly responsive = new WeakSet<WebSocket>();
   private readonly server = new WebSocketServer({
     noServer: true,
     maxPayload: limits.messageBytes,
@@ -18,7 +23,7 @@ export class LiveSocket {
   private stopping = false;
 
   constructor(
-    private readonly guard: Guard,
+    private readonly refuse: (request: IncomingMessage) => string | undefined,
     private readonly context: Omit<ConnectionContext, 'admit'>,
   ) {}
 
@@ -29,17 +34,14 @@ export class LiveSocket {
 
   readonly upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     const status = this.refusal(request);
-    if (status !== undefined) {
-      // The HTTP server has let go of the socket: without a listener, a reset by the client would end the process.
-      socket.on('error', () => socket.destroy());
-      socket.once('finish', () => socket.destroy());
-      socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-      return;
+    if (status !== undefined) refuseSocket(socket, status);
+    else {
+      const address = request.socket.remoteAddress ?? '';
+      this.server.handleUpgrade(request, socket, head, (client) => this.accept(client, address));
     }
-    this.server.handleUpgrade(request, socket, head, (client) => this.accept(client));
   };
 
-  /** Lets everything that has come in be translated, then says goodbye. */
+  /** Finishes translating the words received so far, then closes all connections. */
   async close(): Promise<void> {
     this.stopping = true;
     clearInterval(this.heartbeat);
@@ -50,24 +52,36 @@ export class LiveSocket {
   }
 
   private refusal(request: IncomingMessage): string | undefined {
-    if (this.guard(request.headers) !== undefined) return '403 Forbidden';
+    const refused = this.refuse(request);
+    if (refused !== undefined) return refused;
     if (request.url !== '/live') return '404 Not Found';
     if (this.stopping || this.connections.size >= limits.connections) return '503 Service Unavailable';
-    return undefined;
+    const of = this.addresses.get(request.socket.remoteAddress ?? '') ?? 0;
+    return of >= limits.connectionsOfAddress ? '429 Too Many Requests' : undefined;
   }
 
-  private accept(client: WebSocket): void {
+  private accept(client: WebSocket, address: string): void {
+    this.count(address, 1);
     const admit = (): boolean => this.sentences <= limits.streams;
     this.connections.set(client, new Connection(client, { ...this.context, admit }));
-    this.heard.add(client);
-    client.on('pong', () => this.heard.add(client));
-    client.on('message', () => this.heard.add(client));
-    client.on('close', () => this.connections.delete(client));
+    this.responsive.add(client);
+    client.on('pong', () => this.responsive.add(client));
+    client.on('message', () => this.responsive.add(client));
+    client.on('close', () => {
+      this.connections.delete(client);
+      this.count(address, -1);
+    });
+  }
+
+  private count(address: string, change: number): void {
+    const count = (this.addresses.get(address) ?? 0) + change;
+    if (count === 0) this.addresses.delete(address);
+    else this.addresses.set(address, count);
   }
 
   private endSilent(): void {
     for (const client of this.connections.keys()) {
-      if (!this.heard.delete(client)) client.terminate();
+      if (!this.responsive.delete(client)) client.terminate();
       else client.ping();
     }
   }
@@ -75,3 +89,155 @@ export class LiveSocket {
 
 /** Milliseconds that a stop waits for translations under way. */
 const DRAIN = 5000;
+
+interface ConnectionContext {
+  readonly models: Pick<LiveModels, 'lease'>;
+  /** The folder of a run; undefined if there is none of that name. */
+  readonly find: (run: string) => Promise<string | undefined>;
+  /** Whether the server can take the sentence that has just been asked for. */
+  readonly admit: () => boolean;
+}
+
+type SentenceMessage = Exclude<ClientMessage, { type: 'begin' }>;
+
+/** A lane from the moment that it is asked for; its sentence is there once the model is open. */
+interface Lane {
+  sentence?: ThreadSentence;
+  folder?: string;
+  lease?: Lease;
+  /** Messages received while the model was being opened. */
+  readonly early: SentenceMessage[];
+}
+
+/** A client with its sentences. When the socket closes, all of them are dropped. */
+class Connection {
+  private readonly lanes = new Map<string, Lane>();
+  private readonly within = rateLimit(limits.messagesPerSecond, limits.messageBurst);
+
+  constructor(
+    private readonly socket: WebSocket,
+    private readonly context: ConnectionContext,
+  ) {
+    socket.on('message', (data, isBinary) => this.receive(data.toString(), isBinary));
+    socket.on('close', () => this.drop());
+    socket.on('error', () => socket.terminate());
+  }
+
+  /** Sentences under way. */
+  get sentences(): number {
+    return this.lanes.size;
+  }
+
+  /** Closes the connection once the words received so far are translated. */
+  async drain(): Promise<void> {
+    await Promise.all([...this.lanes.values()].map(({ sentence }) => sentence?.settled()));
+    this.socket.close(GOING_AWAY, 'the server is stopping');
+  }
+
+  private receive(text: string, isBinary: boolean): void {
+    if (isBinary) this.refuse('expected text');
+    else if (!this.within()) this.refuse('too many messages in a second');
+    else this.act(parseMessage(text));
+  }
+
+  private act(message: ReturnType<typeof parseMessage>): void {
+    if (message.type === 'wrong') this.send({ type: 'error', message: message.reason });
+    else if (message.type === 'begin') void this.begin(message);
+    else this.pass(message);
+  }
+
+  private async begin({ lane: name, run, policy }: ClientMessage & { type: 'begin' }): Promise<void> {
+    this.end(name);
+    const lane: Lane = { early: [] };
+    this.lanes.set(name, lane);
+    // The client may have gone, or begun anew, whenever something was waited for.
+    const current = (): boolean => this.lanes.get(name) === lane;
+    try {
+      if (this.lanes.size > limits.lanes) throw new InputError(`a page can have ${limits.lanes} sentences at a time`);
+      if (!this.context.admit()) {
+        throw new InputError('the server has as many sentences under way as it takes; try later');
+      }
+      const folder = await this.context.find(run);
+      if (!current()) return;
+      if (folder === undefined) throw new InputError('there is no such run', { file: run });
+      lane.folder = folder;
+      lane.lease = await this.context.models.lease(folder);
+      if (!current()) {
+        lane.lease.release();
+        return;
+      }
+      lane.sentence = this.sentence(name, lane.lease, policy);
+      for (const message of lane.early) this.pass(message);
+    } catch (error) {
+      if (current()) this.fail(name, error);
+    }
+  }
+
+  private sentence(lane: string, { model }: Lease, policy: string): ThreadSentence {
+    return model.begin(policy, {
+      onBegun: () => this.send({ type: 'begun', lane }),
+      onEvent: (event) => this.send({ type: 'event', lane, ...event }),
+      onText: (text) => this.send({ type: 'text', lane, text }),
+      onDone: (endedEarly) => {
+        this.end(lane);
+        this.send({ type: 'done', lane, endedEarly });
+      },
+      onError: (error) => this.fail(lane, error),
+    });
+  }
+
+  /** Hands a message on to its sentence. */
+  private pass(message: SentenceMessage): void {
+    const lane = this.lanes.get(message.lane);
+    if (lane === undefined) return; // of a sentence that is over
+    try {
+      if (message.type === 'stop') this.end(message.lane);
+      else if (lane.sentence !== undefined) tell(lane.sentence, message);
+      else if (lane.early.length < limits.waitingWords) lane.early.push(message);
+      else throw new InputError('too many words before the model is open');
+    } catch (error) {
+      this.fail(message.lane, error);
+    }
+  }
+
+  private fail(lane: string, error: unknown): void {
+    const folder = this.lanes.get(lane)?.folder;
+    this.end(lane);
+    // Faults of the program are logged here and not shown to clients.
+    if (!(error instanceof InputError)) console.error(error);
+    const message = error instanceof InputError ? withoutPaths(error.message, folder) : 'internal error';
+    this.send({ type: 'error', lane, message });
+  }
+
+  private end(name: string): void {
+    const lane = this.lanes.get(name);
+    this.lanes.delete(name);
+    lane?.sentence?.close();
+    lane?.lease?.release();
+  }
+
+  private drop(): void {
+    for (const name of [...this.lanes.keys()]) this.end(name);
+  }
+
+  private refuse(reason: string): void {
+    this.drop();
+    this.socket.close(POLICY_VIOLATION, reason);
+  }
+
+  private send(message: ServerMessage): void {
+    const { socket } = this;
+    if (socket.readyState !== socket.OPEN) return;
+    if (socket.bufferedAmount > limits.unreadBytes) socket.terminate();
+    else socket.send(JSON.stringify(message));
+  }
+}
+
+function tell(sentence: ThreadSentence, message: SentenceMessage): void {
+  if (message.type === 'word') sentence.push(message.word);
+  else if (message.type === 'end') sentence.end();
+  else if (message.type === 'policy') sentence.changePolicy(message.policy);
+}
+
+const GOING_AWAY = 1001;
+const POLICY_VIOLATION = 1008;

@@ -55,3 +55,17 @@ export function parseMessage(text: string): ClientMessage | { readonly type: 'wr
   const [{ path, message }] = parsed.error.issues;
   return { type: 'wrong', reason: `${path.length > 0 ? `${path.join('.')}: ` : ''}${message}` };
 }
+
+/**
+ * A sentence for clients: paths within the folder of a run are shown from there on, and of other absolute paths only
+ * the last part, for how the disk of the server is laid out is nobody else's business.
+ */
+export function withoutPaths(sentence: string, folder?: string): string {
+  const own =
+    folder === undefined ? sentence : sentence.replaceAll(`${folder}/`, '').replaceAll(folder, basenameOf(folder));
+  return own.replaceAll(/(?<![\w.~/])(?:[A-Za-z]:)?[\\/](?:[^\s:'"\\/]+[\\/])+([^\s:'"\\/]*)/g, '$1');
+}
+
+function basenameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}

@@ -1,67 +1,65 @@
-import { readdirSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { builtFile } from '../built-file.js';
+import { gzipSync } from 'node:zlib';
+import { builtFile } from '../files.js';
 
 /** A file that the page may load. */
 export interface PageFile {
-  readonly path: string;
+  /** Compressed with gzip. */
+  readonly bytes: Buffer<ArrayBuffer>;
   readonly type: string;
-}
-
-export interface PageFiles {
-  /** By the path of the URL. Whatever is not here is not served: no path of a request is ever joined to a folder. */
-  readonly files: ReadonlyMap<string, PageFile>;
-  /** Where the page's modules find what they import by name. */
-  readonly importMap: Readonly<Record<string, string>>;
+  readonly etag: string;
 }
 
 /**
- * The page's own modules and style, Preact, and with `models` also what runs a model in the page: the decoding and text
- * modules of this library, and ONNX Runtime.
+ * The page and what it loads, by the path of the URL. Whatever is not here is not served: no path of a request is ever
+ * joined to a folder.
  */
-export function pageFiles(models: boolean): PageFiles {
+export function pageFiles(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>();
-  const importMap: Record<string, string> = {};
-  const add = (url: string, path: string): void => {
-    const type = TYPES[extname(path)];
-    if (type !== undefined) files.set(url, { path, type });
+  const add = (url: string, compressed: Buffer<ArrayBuffer>, type: string): void => {
+    const digest = createHash('sha256').update(compressed).digest('base64url');
+    files.set(url, { bytes: compressed, type, etag: `"${digest}"` });
   };
-  const addPackage = (name: string, path = fileURLToPath(import.meta.resolve(name))): void => {
-    const url = `/lib/${name.replaceAll('@', '')}${extname(path)}`;
-    importMap[name] = url;
-    add(url, path);
-  };
-  addFolder(add, 'page/main.js', '/page');
-  for (const name of ['preact', 'preact/hooks', 'htm']) addPackage(name);
-  if (models) {
-    importMap['tcts/'] = '/tcts/';
-    add('/tcts/errors.js', builtFile('errors.js'));
-    for (const file of ['metrics/latency.js', 'serve/live-sentence.js', 'serve/limits.js'])
-      add(`/tcts/${file}`, builtFile(file));
-    addFolder(add, 'translate/decode/stream.js', '/tcts/translate/decode');
-    addFolder(add, 'translate/policies/spec.js', '/tcts/translate/policies');
-    addFolder(add, 'translate/text/pipeline.js', '/tcts/translate/text');
-    addPackage('@huggingface/tokenizers');
-    addPackage('onnxruntime-web/wasm');
-    const runtime = dirname(fileURLToPath(import.meta.resolve('onnxruntime-web/wasm')));
-    for (const name of ['mjs', 'wasm'].map((end) => `ort-wasm-simd-threaded.${end}`))
-      add(`/lib/${name}`, join(runtime, name));
+  add('/', gzipSync(DOCUMENT), TYPES['.html']);
+  const folder = dirname(builtFile('page/main.js'));
+  for (const name of readdirSync(folder)) {
+    const content = readFileSync(join(folder, name));
+    // The build has compressed what is large.
+    const isCompressed = name.endsWith('.gz');
+    const own = isCompressed ? name.slice(0, -'.gz'.length) : name;
+    const type = TYPES[extname(own)];
+    if (type !== undefined) add(`/page/${own}`, isCompressed ? content : gzipSync(content), type);
   }
-  return { files, importMap };
+  return files;
 }
 
-/** The files of the build that lie beside the given one. */
-function addFolder(add: (url: string, path: string) => void, file: string, url: string): void {
-  const path = dirname(builtFile(file));
-  for (const entry of readdirSync(path, { withFileTypes: true })) {
-    if (entry.isFile()) add(`${url}/${entry.name}`, join(path, entry.name));
-  }
+/** Type of a file of an exported model. */
+export function modelFileType(name: string): string {
+  return TYPES[extname(name)] ?? 'application/octet-stream';
 }
 
 const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
-  '.mjs': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json',
   '.wasm': 'application/wasm',
 };
+
+/** Everything in the page is made by `/page/main.js`. */
+const DOCUMENT = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>tcts</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/page/style.css">
+<script type="module" src="/page/main.js"></script>
+</head>
+<body><noscript>This page needs JavaScript.</noscript></body>
+</html>
+`;

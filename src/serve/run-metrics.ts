@@ -1,11 +1,5 @@
-import { closeSync, fstatSync, readSync, type Stats } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { openFileLines } from '../file-lines.js';
-import { fileError } from '../files.js';
-import { openRegular } from '../regular-file.js';
-import { type LogRecord, parseLogLine } from '../run/index.js';
-import { runFile } from './run-folders.js';
-import { SampledSeries } from './sampled-series.js';
+import { type LogRecord, LogTail, metricsFile } from '../run/index.js';
 
 /** The course of a training, as its log has it. */
 export interface RunMetrics {
@@ -38,9 +32,9 @@ export class MetricsReader {
   private readonly logs = new Map<string, FollowedLog>();
 
   read(run: string): Promise<RunMetrics> {
-    const log = this.logs.get(run) ?? new FollowedLog();
+    const log = this.logs.get(run) ?? new FollowedLog(metricsFile(run));
     this.logs.set(run, log);
-    return log.read(runFile(run, 'metrics.jsonl'));
+    return log.read();
   }
 
   /** Forgets the runs that are not among these. */
@@ -53,66 +47,38 @@ export class MetricsReader {
 class FollowedLog {
   private course = new Course();
   private metrics: RunMetrics | undefined;
-  /** Identity of the file, bytes of it that have been read, and the last of them. */
-  private file = '';
-  private offset = 0;
-  private tail: Buffer = Buffer.alloc(0);
+  private readonly tail: LogTail;
   /** The reading under way: a second request must not read the same lines again. */
   private reading: Promise<RunMetrics> | undefined;
 
-  read(path: string | undefined): Promise<RunMetrics> {
-    this.reading ??= this.advance(path).finally(() => {
+  constructor(path: string) {
+    this.tail = new LogTail(path);
+  }
+
+  read(): Promise<RunMetrics> {
+    this.reading ??= this.advance().finally(() => {
       this.reading = undefined;
     });
     return this.reading;
   }
 
-  private async advance(path: string | undefined): Promise<RunMetrics> {
-    if (path === undefined) this.begin('');
-    else {
-      try {
-        const file = openRegular(path);
-        try {
-          await this.readNew(file, path);
-        } finally {
-          closeSync(file);
-        }
-      } catch (error) {
-        throw fileError(error, 'read', path);
-      }
-    }
-    this.metrics ??= this.course.metrics();
-    return this.metrics;
-  }
-
-  private async readNew(file: number, path: string): Promise<void> {
-    const stat = fstatSync(file);
-    if (!this.isSame(file, stat)) this.begin(identityOf(stat));
-    let paused = this.offset;
-    for (const { bytes, end } of openFileLines(file, this.offset, path)) {
-      this.course.take(bytes?.toString('utf8'));
+  private async advance(): Promise<RunMetrics> {
+    let paused: number | undefined;
+    const restart = (): void => {
+      this.course = new Course();
       this.metrics = undefined;
-      this.offset = end;
-      // Sentences under way are not kept waiting by a long log.
+    };
+    for (const { record, end } of this.tail.read(restart)) {
+      this.course.take(record);
+      this.metrics = undefined;
+      // Other questions are not kept waiting by a long log.
+      paused ??= end;
       if (end - paused < BREATH) continue;
       paused = end;
       await setImmediate();
     }
-    this.tail = bytesBefore(file, this.offset);
-  }
-
-  /** Whether the file goes on from what was read of it. A run that is resumed drops what came after its checkpoint. */
-  private isSame(file: number, stat: Stats): boolean {
-    if (identityOf(stat) !== this.file || stat.size < this.offset) return false;
-    return this.tail.equals(bytesBefore(file, this.offset));
-  }
-
-  private begin(file: string): void {
-    this.course = new Course();
-    this.metrics = undefined;
-    this.file = file;
-    this.offset = 0;
-    this.tail = Buffer.alloc(0);
+    this.metrics ??= this.course.metrics();
+    return this.metrics;
   }
 }
 
@@ -126,8 +92,7 @@ class Course {
   private readonly episodes = new SampledSeries<LogRecord>(EPISODES, ({ performance }) => numberOf(performance));
   private readonly tasks = new Set<string>();
 
-  take(line: string | undefined): void {
-    const record = line === undefined ? undefined : parseLogLine(line);
+  take(record: LogRecord | undefined): void {
     if (record === undefined) this.badLines++;
     const step = numberOf(record?.step);
     if (record === undefined || step === null) return;
@@ -168,16 +133,6 @@ function episodeOf(record: LogRecord, tasks: readonly string[]): Episode {
   };
 }
 
-function identityOf({ dev, ino }: Stats): string {
-  return `${dev} ${ino}`;
-}
-
-/** A few bytes that end at an offset: those of a file that was cut and has grown again are others. */
-function bytesBefore(file: number, offset: number): Buffer {
-  const bytes = Buffer.alloc(Math.min(offset, TAIL));
-  return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, offset - bytes.length));
-}
-
 function numberOf(value: unknown): number | null {
   return typeof value === 'number' ? value : null;
 }
@@ -187,8 +142,84 @@ const LOSSES = 1000;
 const EPISODES = 500;
 
 /** Tasks that are told apart: more than any problem has. */
-const TASKS = 1000;
+const TASKS = 100;
 
-/** Bytes of the log between two looks at what else there is to do, and that tell whether it is still the same. */
+/** Bytes of the log between two looks at what else there is to do. */
 const BREATH = 2 ** 20;
-const TAIL = 256;
+
+/**
+ * A series of any length, of which a chart gets a bounded number of items: all of them as long as there are few, later the
+ * lowest and the highest of each stretch, so that no peak is lost, and always the last.
+ */
+export class SampledSeries<T> {
+  private stretches: Stretch<T>[] = [];
+  /** Items of a stretch. */
+  private width = 1;
+  private count = 0;
+  private last: Placed<T> | undefined;
+
+  /**
+   * @param most stretches that are kept; twice as many items at most
+   * @param height what the chart shows of an item; null: nothing
+   */
+  constructor(
+    private readonly most: number,
+    private readonly height: (item: T) => number | null,
+  ) {}
+
+  add(item: T): void {
+    const placed = { item, place: this.count++, height: this.height(item) };
+    this.last = placed;
+    const stretch = this.stretches.at(-1);
+    if (stretch !== undefined && stretch.size < this.width) {
+      this.stretches[this.stretches.length - 1] = joined(stretch, { low: placed, high: placed, size: 1 });
+      return;
+    }
+    this.stretches.push({ low: placed, high: placed, size: 1 });
+    if (this.stretches.length > this.most) this.halve();
+  }
+
+  /** In the order in which they came. */
+  items(): T[] {
+    const all = new Set(
+      this.stretches.flatMap(({ low, high }) => (low.place < high.place ? [low, high] : [high, low])),
+    );
+    if (this.last !== undefined) all.add(this.last);
+    return [...all].map(({ item }) => item);
+  }
+
+  private halve(): void {
+    const { stretches } = this;
+    const pairs = stretches.filter((_, i) => i % 2 === 0);
+    this.stretches = pairs.map((first, i) => {
+      const second = stretches[2 * i + 1];
+      return second === undefined ? first : joined(first, second);
+    });
+    this.width *= 2;
+  }
+}
+
+interface Placed<T> {
+  readonly item: T;
+  readonly place: number;
+  readonly height: number | null;
+}
+
+interface Stretch<T> {
+  readonly low: Placed<T>;
+  readonly high: Placed<T>;
+  readonly size: number;
+}
+
+function joined<T>(a: Stretch<T>, b: Stretch<T>): Stretch<T> {
+  return {
+    low: isBeyond(b.low, a.low, -1) ? b.low : a.low,
+    high: isBeyond(b.high, a.high, 1) ? b.high : a.high,
+    size: a.size + b.size,
+  };
+}
+
+/** An item without a height gives way to any that has one. */
+function isBeyond(b: Placed<unknown>, a: Placed<unknown>, sign: 1 | -1): boolean {
+  return b.height !== null && (a.height === null || sign * (b.height - a.height) > 0);
+}

@@ -1,11 +1,24 @@
+import { closeSync, existsSync, lstatSync, readSync, statSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { readJsonFile } from '../json-file.js';
-import { readingWithin } from '../regular-file.js';
-import { dataName, isRunning, openRun } from '../run/index.js';
-import { type Evaluations, runEvaluations } from './run-evaluations.js';
-import { runFile } from './run-folders.js';
-import type { MetricsReader, RunMetrics } from './run-metrics.js';
+import { openRegular, readingWithin } from '../files.js';
+import {
+  dataName,
+  type EvaluatedData,
+  evaluationFolders,
+  isRunning,
+  parseLogLine,
+  readResult,
+  readScores,
+  timingsFile,
+  type ValidationMeasure,
+  validationMeasure,
+} from '../run/index.js';
+import { withoutPaths } from './messages.js';
+import { checkpointStamp, RunDescriptions, refuseLarge, runFile } from './run-folders.js';
+import { MetricsReader, type RunMetrics } from './run-metrics.js';
+import { type SchedulerView, schedulerView } from './scheduler-view.js';
 
 /** A line of the list of runs. */
 export interface RunSummary {
@@ -21,8 +34,13 @@ export interface RunSummary {
   readonly created?: string;
   readonly seed?: number;
   readonly step?: number;
+  /** Updates that it is to have, and seconds until then at its present speed; left out where they are not known. */
+  readonly updates?: number;
+  readonly secondsLeft?: number;
   /** Best validation performance so far. */
   readonly best?: number | null;
+  /** What the validation measures: a loss is minus the performance. */
+  readonly validation?: Pick<ValidationMeasure, 'name' | 'better'>;
 }
 
 /** All that the page shows of a run. */
@@ -31,58 +49,100 @@ export interface RunReport extends Omit<RunSummary, 'step' | 'best'>, RunMetrics
   readonly test: Readonly<Record<string, number>> | null;
 }
 
-/** A run in a line. A folder that is being written, or is damaged, gives a message instead of figures. */
-export function runSummary(id: string, path: string, reader: MetricsReader): Promise<RunSummary> {
-  return readingWithin(path, () => summaryOf(id, path, reader));
-}
+/** Reads runs again and again, each time what is new. */
+export class RunReports {
+  private readonly metrics = new MetricsReader();
+  private readonly descriptions = new RunDescriptions();
+  private readonly schedulers = new Map<string, { stamp: string; view: SchedulerView | { readonly reason: string } }>();
 
-export function runReport(id: string, path: string, reader: MetricsReader): Promise<RunReport> {
-  return readingWithin(path, () => reportOf(id, path, reader));
-}
-
-async function summaryOf(id: string, path: string, reader: MetricsReader): Promise<RunSummary> {
-  try {
-    const { info, config } = openRun(path);
-    const { problem, strategy } = names.parse(config);
-    const { step, best } = await reader.read(path);
-    return {
-      id,
-      state: info.state === 'running' && !isRunning(path) ? 'killed' : info.state,
-      kind: problem.kind,
-      data: dataName(problem.data),
-      strategy: strategy.name,
-      created: info.created,
-      seed: info.seed,
-      step,
-      best,
-    };
-  } catch (error) {
-    return { id, state: 'unreadable', message: reasonOf(error) };
+  /** A run in a line. A folder that is being written, or is damaged, gives a message instead of figures. */
+  summary(id: string, path: string): Promise<RunSummary> {
+    return readingWithin(path, () => this.summaryOf(id, path));
   }
-}
 
-async function reportOf(id: string, path: string, reader: MetricsReader): Promise<RunReport> {
-  const summary = await summaryOf(id, path, reader);
-  if (summary.state === 'unreadable') return { ...summary, ...nothing };
-  const problems: string[] = [];
-  const attempt = async <T>(read: () => T | Promise<T>, otherwise: T): Promise<T> => {
+  report(id: string, path: string): Promise<RunReport> {
+    return readingWithin(path, () => this.reportOf(id, path));
+  }
+
+  /** What the scheduler of a run prefers; read when a checkpoint has been saved and not before. */
+  async scheduler(path: string): Promise<SchedulerView | { readonly reason: string }> {
+    const stamp = checkpointStamp(path, { checkpoint: 'latest' });
+    const known = this.schedulers.get(path);
+    if (known?.stamp === stamp) return known.view;
+    const { tasks } = await readingWithin(path, () => this.metrics.read(path));
+    const view = readingWithin(path, () => {
+      try {
+        return schedulerView(path, this.descriptions.open(path).config, tasks);
+      } catch (error) {
+        return { reason: reasonOf(error, path) };
+      }
+    });
+    this.schedulers.set(path, { stamp, view });
+    if (this.schedulers.size > KNOWN_SCHEDULERS) this.schedulers.delete([...this.schedulers.keys()][0]);
+    return view;
+  }
+
+  /** Forgets the runs that are not among these. */
+  keep(paths: ReadonlySet<string>): void {
+    this.metrics.keep(paths);
+    this.descriptions.keep(paths);
+  }
+
+  private async summaryOf(id: string, path: string): Promise<RunSummary> {
     try {
-      return await read();
+      const { info, config } = this.descriptions.open(path);
+      const { problem, strategy, training } = names.parse(config);
+      const { step, best } = await this.metrics.read(path);
+      const state = info.state === 'running' && !isRunning(path) ? 'killed' : info.state;
+      const updates = training.episodes * training.steps;
+      return {
+        id,
+        state,
+        ...(updates > 0 && { updates }),
+        ...(state === 'running' && updates > 0 && secondsLeft(path, updates)),
+        kind: typeof problem.module === 'string' ? basename(problem.module, extname(problem.module)) : problem.kind,
+        data: withoutPaths(dataName(problem.data)),
+        strategy: strategy.name,
+        created: info.created,
+        seed: info.seed,
+        validation: pickMeasure(validationMeasure(config)),
+        step,
+        best,
+      };
     } catch (error) {
-      problems.push(reasonOf(error));
-      return otherwise;
+      return { id, state: 'unreadable', message: reasonOf(error, path) };
     }
-  };
-  const metrics = await attempt<RunMetrics>(() => reader.read(path), nothing);
-  const evaluations = await attempt<Evaluations>(() => runEvaluations(path), nothing);
-  const test = await attempt(() => testFigures(path), null);
-  const { badLines } = metrics;
-  if (badLines > 0) {
-    const lines = badLines === 1 ? 'line holds no record and is' : 'lines hold no record and are';
-    problems.push(`metrics.jsonl: ${badLines} ${lines} left out`);
   }
-  return { ...summary, ...metrics, ...evaluations, test, problems: [...problems, ...evaluations.problems] };
+
+  private async reportOf(id: string, path: string): Promise<RunReport> {
+    const summary = await this.summaryOf(id, path);
+    if (summary.state === 'unreadable') return { ...summary, ...nothing };
+    const problems: string[] = [];
+    const attempt = async <T>(read: () => T | Promise<T>, otherwise: T): Promise<T> => {
+      try {
+        return await read();
+      } catch (error) {
+        problems.push(reasonOf(error, path));
+        return otherwise;
+      }
+    };
+    const metrics = await attempt<RunMetrics>(() => this.metrics.read(path), nothing);
+    const evaluations = await attempt<Evaluations>(() => runEvaluations(path), nothing);
+    const test = await attempt(() => testFigures(path), null);
+    const { badLines } = metrics;
+    if (badLines > 0) {
+      const lines = badLines === 1 ? 'line holds no record and is' : 'lines hold no record and are';
+      problems.push(`metrics.jsonl: ${badLines} ${lines} left out`);
+    }
+    return { ...summary, ...metrics, ...evaluations, test, problems: [...problems, ...evaluations.problems] };
+  }
 }
+
+function pickMeasure({ name, better }: ValidationMeasure): Pick<ValidationMeasure, 'name' | 'better'> {
+  return { name, better };
+}
+
+const KNOWN_SCHEDULERS = 50;
 
 const nothing = {
   step: 0,
@@ -101,25 +161,108 @@ const names = z
   .looseObject({
     problem: z.looseObject({ kind: z.string().default('unknown') }).default({ kind: 'unknown' }),
     strategy: z.looseObject({ name: z.string().default('unknown') }).default({ name: 'unknown' }),
+    training: z.looseObject({ episodes: z.number(), steps: z.number() }).catch({ episodes: 0, steps: 0 }),
   })
-  .catch({ problem: { kind: 'unknown' }, strategy: { name: 'unknown' } });
+  .catch({ problem: { kind: 'unknown' }, strategy: { name: 'unknown' }, training: { episodes: 0, steps: 0 } });
 
-const resultSchema = z.looseObject({ test: z.record(z.string(), z.number().nullable()).nullable() });
+/** At the speed of the last lines of the log of times. */
+function secondsLeft(run: string, updates: number): { secondsLeft: number } | undefined {
+  const lines = lastLines(timingsFile(run));
+  const times = lines.flatMap((line) => timeSchema.safeParse(parseLogLine(line)).data ?? []);
+  const [first, last] = [times[0], times.at(-1)];
+  if (first === undefined || last === undefined || last.step <= first.step) return undefined;
+  const left = ((updates - last.step) * (last.seconds - first.seconds)) / (last.step - first.step);
+  return left >= 0 && Number.isFinite(left) ? { secondsLeft: Math.round(left) } : undefined;
+}
+
+const timeSchema = z.looseObject({ step: z.number(), seconds: z.number() });
+
+/** Whole lines at the end of a file, of some thousand bytes; none if there is no such file. */
+function lastLines(path: string): string[] {
+  if (!existsSync(path)) return [];
+  const size = statSync(path).size;
+  const file = openRegular(path);
+  try {
+    const bytes = Buffer.alloc(Math.min(size, LAST_BYTES));
+    const text = bytes.toString('utf8', 0, readSync(file, bytes, 0, bytes.length, size - bytes.length));
+    // What precedes the first newline may be half a line, what follows the last one is being written.
+    return text.split('\n').slice(size > LAST_BYTES ? 1 : 0, -1);
+  } finally {
+    closeSync(file);
+  }
+}
+
+const LAST_BYTES = 4000;
 
 function testFigures(path: string): Record<string, number> | null {
-  const file = runFile(path, 'result.json');
-  if (file === undefined) return null;
-  const { test } = readJsonFile(file, resultSchema);
-  return (
-    test && Object.fromEntries(Object.entries(test).filter((entry): entry is [string, number] => entry[1] !== null))
-  );
+  const test = runFile(path, 'result.json') && readResult(path)?.test;
+  return test ? Object.fromEntries(Object.entries(test).filter(([, value]) => !Number.isNaN(value))) : null;
 }
 
 /** A run can vanish between being listed and being read; what else can happen to a folder is an InputError too. */
-function reasonOf(error: unknown): string {
-  if (error instanceof InputError) return error.message;
+function reasonOf(error: unknown, run: string): string {
+  if (error instanceof InputError) return withoutPaths(error.message, run);
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
   if (code === 'ENOENT') return 'the folder has just been deleted';
   if (code !== undefined) return `the operating system answers ${code}`;
   throw error;
+}
+
+/** One point of a latency–quality curve. */
+export interface TranslationPoint {
+  /** The policy; the folder of the evaluation where it does not say. */
+  readonly name: string;
+  readonly split: string;
+  /** Null in evaluations of earlier versions. */
+  readonly data: EvaluatedData | null;
+  /** BLEU of the tokenised text. */
+  readonly bleu: number;
+  /** In tokens, against the length of the output. */
+  readonly AL: number;
+  readonly AP: number;
+}
+
+/** Figures of a forecast on one part of the data. */
+export interface ForecastFigures {
+  readonly split: string;
+  readonly data: EvaluatedData | null;
+  /** Null in JSON where one is undefined, as a correlation without a spread. */
+  readonly figures: Readonly<Record<string, number | null>>;
+}
+
+export interface Evaluations {
+  readonly translation: readonly TranslationPoint[];
+  readonly forecast: readonly ForecastFigures[];
+  /** What could not be read. */
+  readonly problems: readonly string[];
+}
+
+/** What `tcts evaluate` has left in a run folder. */
+function runEvaluations(run: string): Evaluations {
+  const translation: TranslationPoint[] = [];
+  const forecast: ForecastFigures[] = [];
+  const problems: string[] = [];
+  const isLink = lstatSync(join(run, 'evaluation'), { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  if (isLink) problems.push('evaluation: it is a link, which is not followed');
+  for (const folder of isLink ? [] : evaluationFolders(run)) {
+    try {
+      refuseLarge(join(folder, 'scores.json'));
+      const scores = readScores(folder);
+      const { split, data = null } = scores;
+      if ('k' in scores) {
+        const { bleu, latency, policy = basename(folder) } = scores;
+        const { AL, AP } = latency.stacl ?? { AL: Number.NaN, AP: Number.NaN };
+        // Of a system that has written nothing there is no point to draw.
+        if (![bleu, AL, AP].some(Number.isNaN)) translation.push({ name: policy, split, data, bleu, AL, AP });
+      } else {
+        const { annualReturn, informationRatio } = scores.backtest.excessAfterCosts;
+        const annual = { 'excess return': annualReturn, 'information ratio': informationRatio };
+        forecast.push({ split, data, figures: { ...scores.scores, ...annual } });
+      }
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      problems.push(withoutPaths(error.message, run));
+    }
+  }
+  return { translation, forecast, problems };
 }

@@ -1,21 +1,19 @@
-import { createReadStream } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { createReadStream, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import { type Context, Hono } from 'hono';
 import { etag } from 'hono/etag';
 import { InputError } from '../errors.js';
-import { BrowserModels } from './browser-models.js';
-import { pageDocument } from './document.js';
-import { securityHeaders } from './guard.js';
 import { limits } from './limits.js';
-import { type Address, listen } from './listening.js';
-import { type LiveModelOptions, LiveModels } from './live-models.js';
+import { type Address, isLoopback, listen } from './listen.js';
+import type { LiveModelOptions } from './live-model.js';
+import { LiveModels } from './live-models.js';
 import { LiveSocket } from './live-socket.js';
-import { pageFiles } from './page-files.js';
-import { rateLimit } from './rate-limit.js';
-import { runFolders } from './run-folders.js';
-import { MetricsReader } from './run-metrics.js';
-import { type RunSummary, runReport, runSummary } from './run-report.js';
-import { translationRuns } from './translation-runs.js';
+import { modelFileType, pageFiles } from './page-files.js';
+import { RunReader } from './run-reader.js';
 
 export interface ServeOptions extends Address, LiveModelOptions {
   /** A folder of runs, or a run. */
@@ -26,6 +24,8 @@ export interface ServeOptions extends Address, LiveModelOptions {
 
 export interface PageServer {
   readonly url: string;
+  /** The URL with the token, where there is one: what a person opens. */
+  readonly link: string;
   /** Sentences under way. */
   readonly sentences: number;
   /** Lets translations under way come to an end and stops. */
@@ -34,70 +34,79 @@ export interface PageServer {
 
 /** Serves the page: its files, what it shows of the runs, and translation over a WebSocket. */
 export async function startServer(options: ServeOptions): Promise<PageServer> {
-  const { folder, browser = false } = options;
-  const runs = (): ReadonlyMap<string, string> => runFolders(folder);
-  const models = new LiveModels(limits.models, options);
-  const browserModels = browser ? new BrowserModels() : undefined;
-  const { server, guard, url } = await listen(pageApp(runs, browserModels), options);
-  const live = new LiveSocket(guard, { models, find: (id) => runs().get(id) });
-  server.on('upgrade', live.upgrade);
-  return {
-    url,
-    get sentences() {
-      return live.sentences;
-    },
-    async close() {
-      server.close();
-      await live.close();
-      server.closeAllConnections();
-      await models.close();
-      browserModels?.close();
-    },
+  const { folder, browser = false, checkpoint, modules } = options;
+  const token = tokenOf(options);
+  const reader = new RunReader({ folder, browser, checkpoint, modules });
+  const exports = browser ? mkdtempSync(join(tmpdir(), 'tcts-serve-')) : undefined;
+  const stop = async (): Promise<void> => {
+    await reader.close();
+    if (exports !== undefined) rmSync(exports, { recursive: true, force: true });
   };
+  try {
+    const models = new LiveModels(limits.models, options);
+    const listening = await listen(pageApp(reader, exports), { ...options, token }, { wasm: browser, limited: true });
+    const { server, url, refusal } = listening;
+    const live = new LiveSocket(refusal, { models, find: (id) => reader.ask('folder', id) });
+    server.on('upgrade', live.upgrade);
+    return {
+      url,
+      link: token === undefined ? url : `${url}/?token=${encodeURIComponent(token)}`,
+      get sentences() {
+        return live.sentences;
+      },
+      async close() {
+        server.close();
+        await live.close();
+        server.closeAllConnections();
+        await models.close();
+        await stop();
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
-function pageApp(runs: () => ReadonlyMap<string, string>, browserModels: BrowserModels | undefined): Hono {
-  const { files, importMap } = pageFiles(browserModels !== undefined);
-  const { html, scriptHash } = pageDocument(importMap);
-  const headers = Object.entries(securityHeaders(scriptHash, browserModels !== undefined));
-  const within = rateLimit(100, 300);
-  const reader = new MetricsReader();
+/** What clients must know: beyond loopback there is always something. */
+function tokenOf({ host, token }: Address): string | undefined {
+  if (token === undefined)
+    return host === undefined || isLoopback(host) ? undefined : randomBytes(16).toString('base64url');
+  if (token.length >= SHORTEST_TOKEN) return token;
+  throw new InputError(`expected a token of at least ${SHORTEST_TOKEN} characters`, { key: '--token' });
+}
+
+const SHORTEST_TOKEN = 8;
+
+/** @param exports where models are written for the page; undefined: they do not run there. */
+function pageApp(reader: RunReader, exports: string | undefined): Hono {
+  const files = pageFiles();
   const app = new Hono();
 
   app.use(async (c, next) => {
-    if (c.req.method !== 'GET' && c.req.method !== 'HEAD') c.res = c.text('only GET is answered here\n', 405);
-    else if (!within()) c.res = c.text('too many requests\n', 429);
-    else await next();
-    for (const [name, value] of headers) c.header(name, value);
+    if (c.req.method !== 'GET' && c.req.method !== 'HEAD') return c.text('only GET is answered here\n', 405);
+    return next();
   });
-  app.use('/api/*', etag());
+  app.use(etag());
 
-  app.get('/', (c) => c.html(html));
-  app.get('/api/runs', async (c) => {
-    const all = runs();
-    reader.keep(new Set(all.values()));
-    const summaries: RunSummary[] = [];
-    for (const [id, path] of all) summaries.push(await runSummary(id, path, reader));
-    return c.json(summaries);
-  });
-  app.get('/api/run', async (c) => {
-    const [id, path] = chosen(c, runs());
-    return c.json(await runReport(id, path, reader));
-  });
-  app.get('/api/translation', (c) => {
-    return c.json({ browser: browserModels !== undefined, runs: translationRuns(runs()) });
-  });
-  if (browserModels !== undefined) {
-    app.get('/api/model', (c) => c.json(browserModels.files(chosen(c, runs())[1])));
-    app.get('/model', (c) => {
-      const path = browserModels.path(chosen(c, runs())[1], c.req.query('file') ?? '');
-      if (path === undefined) return c.text('there is no such file\n', 404);
-      return fileAnswer(c, path, 'application/octet-stream');
+  app.get('/api/runs', async (c) => json(c, await reader.ask('list')));
+  app.get('/api/run', async (c) => json(c, await reader.ask('report', chosen(c))));
+  app.get('/api/scheduler', async (c) => json(c, await reader.ask('scheduler', chosen(c))));
+  app.get('/api/translation', async (c) => json(c, await reader.ask('translation')));
+  if (exports !== undefined) {
+    app.get('/api/model', async (c) => c.json((await reader.ask('exportModel', chosen(c), exports)).files));
+    app.get('/model', async (c) => {
+      const model = await reader.ask('exportModel', chosen(c), exports);
+      const name = c.req.query('file') ?? '';
+      if (!model.files.includes(name)) return c.text('there is no such file\n', 404);
+      const tag = `"${Buffer.from(`${model.stamp} ${name}`).toString('base64url')}"`;
+      return compressed(c, createReadStream(join(model.folder, name)), modelFileType(name), tag);
     });
   }
   app.get('*', (c) => {
     const file = files.get(c.req.path);
-    return file === undefined ? c.text('there is nothing here\n', 404) : fileAnswer(c, file.path, file.type);
+    if (file === undefined) return c.text('there is nothing here\n', 404);
+    return compressed(c, Readable.from([file.bytes]), file.type, file.etag);
   });
 
   app.onError((error, c) => {
@@ -108,14 +117,20 @@ function pageApp(runs: () => ReadonlyMap<string, string>, browserModels: Browser
   return app;
 }
 
-/** The run that a request is about. Its name is looked up, never made into a path. */
-function chosen(c: Context, runs: ReadonlyMap<string, string>): [id: string, path: string] {
-  const id = c.req.query('run') ?? '';
-  const path = runs.get(id);
-  if (path === undefined) throw new InputError('there is no such run: it may have been deleted', { file: id });
-  return [id, path];
+/** Name of the run that a request is about. */
+function chosen(c: Context): string {
+  return c.req.query('run') ?? '';
 }
 
-function fileAnswer(c: Context, path: string, type: string): Response {
-  return c.body(Readable.toWeb(createReadStream(path)) as ReadableStream, 200, { 'Content-Type': type });
+function json(c: Context, text: string): Response {
+  return c.body(text, 200, { 'Content-Type': 'application/json' });
+}
+
+/** Content that is kept compressed; a client that cannot read it so gets it as it is. */
+function compressed(c: Context, content: Readable, type: string, tag: string): Response {
+  const headers = { 'Content-Type': type, ETag: tag, Vary: 'Accept-Encoding' };
+  const isRead = /\bgzip\b/.test(c.req.header('accept-encoding') ?? '');
+  const body = isRead ? content : content.pipe(createGunzip());
+  const web = Readable.toWeb(body) as ReadableStream;
+  return c.body(web, 200, isRead ? { ...headers, 'Content-Encoding': 'gzip' } : headers);
 }

@@ -5,8 +5,8 @@ import { InputError } from '../errors.js';
 import { latencyUnit } from '../metrics/index.js';
 import type { Policy } from '../translate/decode/policy.js';
 import { arrivingWords, type TextSide, type TextStream } from '../translate/decode/text-stream.js';
-import { type Address, listen } from './listening.js';
-import { type LiveModel, type LiveModelOptions, openLiveModel } from './live-models.js';
+import { type Address, listen } from './listen.js';
+import { type LiveModel, type LiveModelOptions, openLiveModel } from './live-model.js';
 
 export interface AgentOptions extends Address, LiveModelOptions {
   readonly run: string;
@@ -29,7 +29,10 @@ export async function startAgent(options: AgentOptions): Promise<AgentServer> {
   try {
     const policy = model.policy(options.policy);
     const agent = new Agent(model, policy);
-    const { server, url } = await listen(agentApp(agent, `tcts, ${options.run}, ${policy.name}`), options);
+    const { server, url } = await listen(agentApp(agent, `tcts, ${options.run}, ${policy.name}`), options, {
+      wasm: false,
+      limited: false,
+    });
     return {
       url,
       async close() {
@@ -114,6 +117,8 @@ class Agent {
   /** Text that is written and not yet fetched. */
   private written = '';
   private finished = false;
+  /** Something of the source has arrived. */
+  private begun = false;
   private index = 0;
   private work: Promise<unknown> = Promise.resolve();
 
@@ -129,6 +134,7 @@ class Agent {
       this.stream = this.begin();
       this.written = '';
       this.finished = false;
+      this.begun = false;
       this.index = 0;
     });
   }
@@ -137,8 +143,11 @@ class Agent {
     return this.next(async () => {
       if (this.finished) return;
       try {
-        for (const word of arrivingWords([content ?? []].flat().join(' '))) {
-          this.written += await this.stream.push(word);
+        const { source } = this.model;
+        for (const { word } of arrivingWords(source, [content ?? []].flat().join(' '))) {
+          // The evaluator cuts at spaces, which such a text has only for the evaluator's sake.
+          this.written += await this.stream.push(word, source.pipeline.byCharacter && this.begun);
+          this.begun = true;
         }
         const over = finished || this.stream.done;
         if (over) this.written += await this.stream.end();

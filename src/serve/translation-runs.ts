@@ -1,11 +1,16 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { readJsonFile } from '../json-file.js';
-import { readingWithin } from '../regular-file.js';
-import { openRun } from '../run/index.js';
-import { exampleSentences } from './examples.js';
-import { runFile } from './run-folders.js';
+import { fileLines } from '../file-lines.js';
+import { readingWithin, readJsonFile } from '../files.js';
+import { evaluationFolders, parseLogLine } from '../run/index.js';
+import { type ExampleSentence, exampleSentences } from '../translate/examples.js';
+import { policies, runsOver } from '../translate/policies/index.js';
+import { fileStamp, RunDescriptions, runFile } from './run-folders.js';
 
+/** A sentence to try a model with, and its reference translation where there is one. */
 /** A run that can translate, as the page offers it. */
 export interface TranslationRun {
   readonly id: string;
@@ -15,41 +20,59 @@ export interface TranslationRun {
   readonly k: number | null;
   /** Names of the policies that can run over it. */
   readonly policies: readonly string[];
-  readonly examples: readonly string[];
+  readonly examples: readonly ExampleSentence[];
 }
 
-/** Those of the runs whose folder holds a model of translation; others, and such as cannot be read, are left out. */
-export function translationRuns(runs: ReadonlyMap<string, string>): TranslationRun[] {
-  return [...runs].flatMap(([id, path]) => {
-    try {
-      return readingWithin(path, () => translationRun(id, path)) ?? [];
-    } catch (error) {
-      if (error instanceof InputError) return [];
-      throw error;
+/** Which runs can translate; each is read when it has changed and not before. */
+export class TranslationRuns {
+  private known = new Map<string, { readonly stamp: string; readonly run: TranslationRun | undefined }>();
+
+  /** Those whose folder holds a model of translation; others, and such as cannot be read, are left out. */
+  async of(runs: ReadonlyMap<string, string>): Promise<TranslationRun[]> {
+    const now: typeof this.known = new Map();
+    for (const [id, path] of runs) {
+      const stamp = STAMPED.map((name) => fileStamp(join(path, name))).join(' ');
+      const before = this.known.get(path);
+      now.set(path, before?.stamp === stamp ? before : { stamp, run: readable(id, path) });
+      await setImmediate();
     }
-  });
+    this.known = now;
+    return [...now.values()].flatMap(({ run }) => run ?? []);
+  }
+}
+
+/** What a run is offered by. */
+const STAMPED = ['run.json', 'config.yaml', 'text.json', 'model.json', 'checkpoints', 'evaluation'];
+
+function readable(id: string, path: string): TranslationRun | undefined {
+  try {
+    return readingWithin(path, () => translationRun(id, path));
+  } catch (error) {
+    if (error instanceof InputError) return undefined;
+    throw error;
+  }
 }
 
 function translationRun(id: string, path: string): TranslationRun | undefined {
   const [text, model] = [runFile(path, 'text.json'), runFile(path, 'model.json')];
-  if (text === undefined || model === undefined || runFile(path, 'checkpoints') === undefined) return undefined;
+  if (text === undefined || model === undefined || !existsSync(join(path, 'checkpoints'))) return undefined;
   const { source, target } = readJsonFile(text, textSchema);
-  const { problem } = configSchema.parse(openRun(path).config);
+  const { problem } = configSchema.parse(new RunDescriptions().open(path).config);
+  const examples = exampleSentences(source.language, source.tokenizer.kind === 'none', problem);
   return {
     id,
     source: source.language,
     target: target.language,
     ...training(problem.kind, readJsonFile(model, modelSchema)),
-    examples: exampleSentences(source.language, source.tokenizer.kind === 'none', problem),
+    examples: [...evaluatedExamples(path), ...examples].slice(0, EXAMPLES),
   };
 }
 
 function training(kind: string, { main, waits }: z.output<typeof modelSchema>): Pick<TranslationRun, 'k' | 'policies'> {
-  if (kind === 'monotonic') return { k: null, policies: ['monotonic'] };
-  const any = ['wait-k', 'wait-if-worse', 'wait-if-diff'];
-  return waits === 'full' || main === undefined
-    ? { k: null, policies: any }
-    : { k: main, policies: [...any, 'adaptive'] };
+  const whole = waits === 'full' || main === undefined;
+  const trained = kind === 'monotonic' ? 'monotonic' : whole ? 'full' : main;
+  const able = policies.filter((policy) => runsOver(policy, trained));
+  return { k: typeof trained === 'number' ? trained : null, policies: able.map(({ name }) => name) };
 }
 
 const configSchema = z.looseObject({ problem: z.looseObject({ kind: z.string() }).catch({ kind: 'unknown' }) });
@@ -59,3 +82,33 @@ const modelSchema = z.looseObject({
 });
 const side = z.looseObject({ language: z.string(), tokenizer: z.looseObject({ kind: z.string() }) });
 const textSchema = z.looseObject({ source: side, target: side });
+
+/** Sentences of the run's own evaluations, with their references. */
+function evaluatedExamples(run: string): ExampleSentence[] {
+  for (const folder of evaluationFolders(run)) {
+    const path = join(folder, 'instances.log');
+    if (!existsSync(path)) continue;
+    const examples: ExampleSentence[] = [];
+    for (const { bytes } of fileLines(path)) {
+      const parsed = instanceSchema.safeParse(parseLogLine(bytes?.toString('utf8') ?? ''));
+      if (parsed.success) examples.push(parsed.data);
+      if (examples.length === EXAMPLES) return examples;
+    }
+    return examples;
+  }
+  return [];
+}
+
+const EXAMPLES = 4;
+
+const line = z.string().min(1).max(300);
+const instanceSchema = z.object({
+  source: z.union([
+    line,
+    z
+      .array(z.string())
+      .transform((words) => words.join(' '))
+      .pipe(line),
+  ]),
+  reference: line,
+});

@@ -1,7 +1,6 @@
-import { InputError } from '../errors.js';
+import { InputError, type Where } from '../errors.js';
 import { isRecord } from '../run/config/key-schema.js';
 import type { Source } from '../run/config/sources.js';
-import { settingLayer } from './settings.js';
 
 /** Keys of the training configuration and the values that each takes in turn: a list, or a map of labels to values. */
 export type Axes = Readonly<Record<string, readonly unknown[] | Readonly<Record<string, unknown>>>>;
@@ -74,7 +73,7 @@ function labelled(values: Axes[string], at: string, places: Source['places']) {
   });
   for (const [i, { label, from }] of options.entries()) {
     if (options.findIndex((other) => other.label === label) === i) continue;
-    const sentence = `two values are called ${JSON.stringify(label)}; each needs a label of its own`;
+    const sentence = `two values are called ${JSON.stringify(label)}; each needs its own label`;
     throw new InputError(sentence, { ...places.get(from), key: from });
   }
   if (options.length === 0) throw new InputError('expected at least one value', { ...places.get(at), key: at });
@@ -88,3 +87,42 @@ function labelOf(value: unknown): string | undefined {
   const items = value.map(labelOf);
   return items.includes(undefined) ? undefined : items.join('+');
 }
+
+/**
+ * A key with dots and its value as a layer of a training configuration. `from` is where the value stands in the grid:
+ * errors name that line.
+ */
+export function settingLayer(key: string, value: unknown, from: string, places: Source['places']): Source {
+  const place = places.get(from) ?? {};
+  const words = key.split('.');
+  if (words.some((word) => word === '' || word === '__proto__')) {
+    throw new InputError('expected a key of the training configuration, with dots between its parts', {
+      ...place,
+      key: from,
+    });
+  }
+  const owner = OWNED[key];
+  if (owner !== undefined) throw new InputError(`${key} is not set like this, ${owner}`, { ...place, key: from });
+
+  const own = new Map<string, Where>();
+  for (const [i] of words.entries()) own.set(words.slice(0, i + 1).join('.'), place);
+  for (const [known, where] of places) if (known.startsWith(`${from}.`)) own.set(key + known.slice(from.length), where);
+  const values = words.reduceRight<unknown>((inner, word) => ({ [word]: inner }), value);
+  return { values: values as Record<string, unknown>, places: own };
+}
+
+/** The layers of a map of keys to values; `at` is its key in the grid. */
+export function settingLayers(
+  settings: Readonly<Record<string, unknown>>,
+  at: string,
+  places: Source['places'],
+): Source[] {
+  return Object.entries(settings).map(([key, value]) => settingLayer(key, value, `${at}.${key}`, places));
+}
+
+/** Keys that a sweep gives to each run itself, and how they are to be said instead. */
+const OWNED: Readonly<Record<string, string>> = {
+  seed: 'expected it under seeds',
+  name: 'the sweep names its runs',
+  out: 'expected it beside base, for the whole sweep',
+};

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { groupBy } from '../groups.js';
-import { readMetrics, resolvedYaml } from '../run/index.js';
+import { readMetrics, resolvedYaml, timingsFile } from '../run/index.js';
+import { strategyNamed } from '../schedule/index.js';
 import type { PlannedRun } from './plan.js';
 import { runJob } from './run-job.js';
 
@@ -79,7 +80,7 @@ async function tryOut(
     clearTimeout(soon);
     // Whatever is wrong with it is wrong with the runs to come.
     if (outcome.state === 'failed') throw new InputError(`a trial of ${job.name} failed: ${outcome.reason}`);
-    return speedOf(join(tried.folder, 'timings.jsonl'), (performance.now() - began) / 1000);
+    return speedOf(timingsFile(tried.folder), (performance.now() - began) / 1000);
   } finally {
     clearTimeout(limit);
     rmSync(folder, { recursive: true, force: true });
@@ -103,12 +104,10 @@ function speedOf(timings: string, total: number): Speed | undefined {
 
 function kindOf({ config }: PlannedRun): string {
   const { kind, model, batch } = config.problem as { kind: string; model?: unknown; batch?: unknown };
-  const strategy = PLAIN.has(config.strategy.name) ? '' : config.strategy.name;
+  const { name } = config.strategy;
+  const strategy = strategyNamed(name)?.extraCost === undefined ? '' : name;
   return JSON.stringify([kind, model, batch, strategy, config.threads, config.workers]);
 }
-
-/** Strategies that cost nothing besides the update; self-paced, which looks at every loss first, is not one of them. */
-const PLAIN = new Set(['fixed', 'mtl', 'static', 'oracle', 'curriculum', 'annealing', 'window']);
 
 /** How long a trial goes on after its first update, and how long it may take altogether. */
 const TRIAL_SECONDS = 3;

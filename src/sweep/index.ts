@@ -11,7 +11,7 @@ export {
   type PlanOptions,
   plannedRuns,
   planSweep,
-  type TrainingConfig,
+  type RunConfig,
 } from './plan.js';
 export { type ChoiceRecord, type RunRecord, readSweep, type SweepRecord } from './record.js';
 export { isDone, type RunJobOptions, runJob } from './run-job.js';

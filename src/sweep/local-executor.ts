@@ -19,23 +19,22 @@ export function localExecutor({ cores, run = runJob }: LocalExecutorOptions): Ex
   const waiting: Waiting[] = [];
   const running = new Set<Promise<Outcome>>();
   const closing = new AbortController();
-  let free = cores;
+  const budget = new CoreBudget(cores);
 
   function startNext(): void {
     while (waiting.length > 0) {
       const [{ job, onProgress, settle }] = waiting;
-      const needed = Math.min(job.cores, cores);
-      if (needed > free) return;
+      if (!budget.fits(job.cores)) return;
       waiting.shift();
-      free -= needed;
+      const giveCoresBack = budget.lend(job.cores);
       onProgress({ step: 0, steps: undefined });
       const outcome = run(job, { onProgress, signal: closing.signal });
       running.add(outcome);
       settle(outcome);
       const end = () => {
-        free += needed;
+        giveCoresBack();
         running.delete(outcome);
-        // The end of one job is told before the beginning of the next.
+        // The end of one job is reported before the next begins.
         setImmediate(startNext);
       };
       outcome.then(end, end);
@@ -56,4 +55,40 @@ export function localExecutor({ cores, run = runJob }: LocalExecutorOptions): Ex
       await Promise.allSettled(running);
     },
   };
+}
+
+/** The cores of a machine, lent to jobs. */
+export class CoreBudget {
+  private readonly lent = new Map<symbol, number>();
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(
+    private readonly cores: number,
+    /** The greatest number of jobs at a time. */
+    private readonly jobs = Number.POSITIVE_INFINITY,
+  ) {}
+
+  /** Whether a job may begin. One that asks for more cores than there are may, as soon as it is alone. */
+  fits(cores: number): boolean {
+    return this.lent.size === 0 || (this.lent.size < this.jobs && cores <= this.free);
+  }
+
+  /** Lends cores until the returned function is called. */
+  lend(cores: number): () => void {
+    const key = Symbol();
+    this.lent.set(key, cores);
+    return () => {
+      this.lent.delete(key);
+      for (const wake of this.waiting.splice(0)) wake();
+    };
+  }
+
+  /** Resolves when something is given back. */
+  change(): Promise<void> {
+    return new Promise((resolve) => this.waiting.push(resolve));
+  }
+
+  private get free(): number {
+    return this.cores - [...this.lent.values()].reduce((sum, cores) => sum + cores, 0);
+  }
 }

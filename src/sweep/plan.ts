@@ -2,17 +2,16 @@ import { join } from 'node:path';
 import type { z } from 'zod';
 import { InputError } from '../errors.js';
 import { keySchema } from '../run/config/key-schema.js';
-import { nearest } from '../run/config/nearest.js';
+import { nearest } from '../run/config/load.js';
 import { overlay, readAssignment, readSources, type Source } from '../run/config/sources.js';
 import { coresOf, type Division, resolvedYaml, validateSource } from '../run/index.js';
-import { axisNames, combinations, countCombinations, type Point } from './axes.js';
-import { withDataFolder } from './data-folder.js';
+import { axisNames, combinations, countCombinations, type Point, settingLayer, settingLayers } from './axes.js';
 import type { Grid, GridConfig, GroupConfig } from './grid.js';
+import { withDataFolder } from './grid.js';
 import type { Job } from './job.js';
-import { settingLayer, settingLayers } from './settings.js';
 
 /** What a sweep has to know of a training configuration. */
-export interface TrainingConfig extends Division {
+export interface RunConfig extends Division {
   readonly problem: { readonly kind: string; readonly main?: number };
   readonly strategy: { readonly name: string; readonly task?: string | number | null };
   readonly training: { readonly episodes: number; readonly steps: number };
@@ -20,15 +19,15 @@ export interface TrainingConfig extends Division {
 
 export interface PlanOptions {
   /** Of training configurations. */
-  readonly schema: z.ZodType<TrainingConfig>;
+  readonly schema: z.ZodType<RunConfig>;
   /** Assignments laid over the base and what the grid sets for all runs. Default none. */
   readonly set?: readonly string[];
   /** What `{data}` stands for in the values of the grid. Default nothing: a grid that has it is refused. */
   readonly data?: string;
   /** Folder in which that of the sweep is made. Default that of the grid. */
   readonly out?: string;
-  /** Kinds of problems whose runs are evaluated unless the grid says otherwise. Default none. */
-  readonly evaluated?: readonly string[];
+  /** Whether runs of a problem are evaluated unless the grid says otherwise. Default: none are. */
+  readonly evaluated?: (problem: RunConfig['problem']) => boolean;
 }
 
 /** What a sweep will do. */
@@ -75,7 +74,7 @@ export interface PlannedRun {
   readonly group: string;
   readonly labels: Point['labels'];
   readonly seed: number;
-  readonly config: TrainingConfig;
+  readonly config: RunConfig;
   readonly job: Job;
 }
 
@@ -177,8 +176,8 @@ function seedsOf(config: GridConfig, group: GroupConfig) {
 }
 
 /** The verbs after a training; an evaluation keeps as many cores busy as the training did. */
-function verbsOf(given: readonly string[] | undefined, config: TrainingConfig, evaluated: readonly string[] = []) {
-  const verbs = given ?? (evaluated.includes(config.problem.kind) ? ['evaluate'] : []);
+function verbsOf(given: readonly string[] | undefined, config: RunConfig, evaluated: PlanOptions['evaluated']) {
+  const verbs = given ?? (evaluated?.(config.problem) ? ['evaluate'] : []);
   return verbs.map((text) => {
     const words = text.trim().split(/\s+/);
     const threads = ['--threads', String(coresOf(config))];
@@ -186,7 +185,7 @@ function verbsOf(given: readonly string[] | undefined, config: TrainingConfig, e
   });
 }
 
-function placeholders(group: GroupConfig, { problem }: TrainingConfig): Record<string, unknown> {
+function placeholders(group: GroupConfig, { problem }: RunConfig): Record<string, unknown> {
   return {
     ...(group.atBestWait && { [group.atBestWait]: problem.main ?? 1 }),
     ...(group.warmStart && { [WARM_START]: 'a run' }),

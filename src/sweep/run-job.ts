@@ -3,13 +3,12 @@ import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { fileError, makeFolder, writeFileAtomic } from '../files.js';
-import { readJsonFile } from '../json-file.js';
+import { fileError, makeFolder, readJsonFile, writeFileAtomic } from '../files.js';
 import { parseSource } from '../run/config/sources.js';
 import { requireSameConfig } from '../run/folder.js';
-import { isRun, openRun } from '../run/index.js';
+import { hasResult, isRun, LogTail, metricsFile, openRun } from '../run/index.js';
+import { strategyNamed } from '../schedule/index.js';
 import type { Job, JobProgress, Outcome } from './job.js';
-import { MetricsTail } from './metrics-tail.js';
 import { runTool, type StopOptions } from './tool-process.js';
 
 export interface RunJobOptions extends StopOptions {
@@ -50,14 +49,14 @@ function isTrained({ folder, config }: Job): boolean {
   const run = openRun(folder);
   requireSameConfig(run.config, parseSource(config, folder).values, join(folder, 'config.yaml'));
   // The result is written last, after the state.
-  return run.info.state === 'finished' && existsSync(join(folder, 'result.json'));
+  return run.info.state === 'finished' && hasResult(folder);
 }
 
 async function train(job: Job, options: RunJobOptions): Promise<Outcome> {
   const { onProgress } = options;
-  const tail = new MetricsTail(join(job.folder, 'metrics.jsonl'), updatesOf(job.config));
+  const advance = followed(job.folder, updatesOf(job.config));
   const report = () => {
-    const progress = tail.advance();
+    const progress = advance();
     if (progress !== undefined) onProgress?.(progress);
   };
   const timer = onProgress && setInterval(report, POLL_MILLISECONDS);
@@ -67,6 +66,33 @@ async function train(job: Job, options: RunJobOptions): Promise<Outcome> {
     clearInterval(timer);
     if (onProgress) report();
   }
+}
+
+/**
+ * Follows a run that another process trains: how far it is, if it has logged something since the last call. It only
+ * informs: a log that cannot be read now, and lines that are none of a log, are passed over.
+ */
+export function followed(run: string, steps: number | undefined): () => JobProgress | undefined {
+  const tail = new LogTail(metricsFile(run));
+  let [step, best] = [0, Number.NEGATIVE_INFINITY];
+  const restart = () => {
+    [step, best] = [0, Number.NEGATIVE_INFINITY];
+  };
+  return () => {
+    let isNew = false;
+    try {
+      for (const { record } of tail.read(restart)) {
+        if (record === undefined) continue;
+        isNew = true;
+        if (typeof record.step === 'number') step = record.step;
+        if (typeof record.performance === 'number') best = Math.max(best, record.performance);
+      }
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+    }
+    if (!isNew) return undefined;
+    return best === Number.NEGATIVE_INFINITY ? { step, steps } : { step, steps, best };
+  };
 }
 
 function trainArguments({ folder, config }: Job): string[] {
@@ -83,7 +109,7 @@ function updatesOf(config: string): number | undefined {
     training: { episodes: number; steps: number };
     strategy: { name: string };
   };
-  return strategy.name === 'best-fixed' ? undefined : training.episodes * training.steps;
+  return strategyNamed(strategy.name)?.severalModels ? undefined : training.episodes * training.steps;
 }
 
 function verbsLeft(job: Job): (readonly string[])[] {

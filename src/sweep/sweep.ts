@@ -1,19 +1,25 @@
 import { join } from 'node:path';
 import { makeFolder } from '../files.js';
-import { acquireLock, type Lock } from '../run/index.js';
+import { acquireLock, type Lock, readBestPerformance } from '../run/index.js';
+import {
+  type BestWaits,
+  best,
+  type FinishedRun,
+  findBestWaits,
+  meanScore,
+  type Submit,
+  wasStopped,
+} from './choices.js';
 import type { Executor, Job, JobProgress, Outcome } from './job.js';
-import { Ledger } from './ledger.js';
 import { type Plan, type PlannedGroup, type PlannedRun, type PlannedSetting, plannedRuns, WARM_START } from './plan.js';
 import type { RunRecord, SweepRecord } from './record.js';
+import { Ledger } from './record.js';
 import { isDone } from './run-job.js';
-import { best, validationPerformance } from './scores.js';
-import { type FinishedRun, meanScore, type Submit, wasStopped } from './submission.js';
-import { type BestWaits, findBestWaits } from './wait-k-star.js';
 
 export interface SweepOptions {
   /** Where the runs are done. It is closed at the end. */
   readonly executor: Executor;
-  /** Fires when what is running shall save itself and stop, and nothing more begin. */
+  /** Fires to stop: running jobs save their state, and no further ones begin. */
   readonly signal?: AbortSignal;
   /** Called whenever the state of a run changes, or it has got further. */
   readonly onChange?: (run: RunRecord, progress?: JobProgress) => void;
@@ -77,7 +83,7 @@ async function runGroups(plan: Plan, ledger: Ledger, submit: Submit): Promise<vo
   await Promise.all([...all, bestWaits]);
 }
 
-/** Already done, run to the end, or refused: a folder may hold something else. */
+/** Finds a job done, runs it, or refuses it because its folder holds something else. */
 async function settle(
   job: Job,
   executor: Executor,
@@ -92,7 +98,7 @@ async function settle(
   }
 }
 
-/** Keys that are known only now and their values, if there are any; or why they are not known. */
+/** Values of keys that were unknown until now, if there are any; or why they are still unknown. */
 type Fill = (run: PlannedRun) => Readonly<Record<string, unknown>> | string | undefined;
 
 function fillings(
@@ -154,7 +160,7 @@ async function runSetting(
     const fail = ({ name }: PlannedRun, reason: string) => ledger.fail(name, reason);
     const scored = candidates.map((candidate) => ({
       ...candidate,
-      score: meanScore(candidate.runs, ({ job }) => validationPerformance(job.folder), fail),
+      score: meanScore(candidate.runs, ({ job }) => readBestPerformance(job.folder), fail),
     }));
     const winner = best(scored);
     ledger.choose({ step: group.name, for: setting.labels, candidates: scored, chosen: winner?.labels ?? null });

@@ -1,20 +1,20 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { pathToFileURL } from 'node:url';
-import { builtFile } from '../built-file.js';
+import { builtFile } from '../files.js';
 import { INTERRUPTED } from '../run/interrupt.js';
 import type { Outcome } from './job.js';
 
 export interface StopOptions {
-  /** Fires when the process shall save itself and stop. */
+  /** Fires to let the process save its state and stop. */
   readonly signal?: AbortSignal;
   /** Fires when it must be gone, saved or not. */
   readonly kill?: AbortSignal;
 }
 
 /**
- * Runs the tool with some arguments as a process of its own. When `signal` fires, the process is asked to save itself
- * and stop; so it is when this process dies. It does not get the Ctrl-C that a terminal sends to all.
+ * Runs the tool as a separate process. When `signal` fires, or when this process dies, it is asked to save its state and
+ * stop. It does not get the Ctrl-C that a terminal sends to all.
  */
 export async function runTool(args: readonly string[], { signal, kill }: StopOptions = {}): Promise<Outcome> {
   if (signal?.aborted) return { state: 'stopped' };
@@ -77,7 +77,7 @@ function goOn(): void {
   for (const child of children) child.kill('SIGCONT');
 }
 
-/** What the tool said last, or else how it ended. */
+/** The tool's last message, or else how it ended. */
 function reasonOf(verb: string, errors: string, code: number | null, signal: NodeJS.Signals | null): string {
   const said = errors.slice(errors.lastIndexOf(SPEAKER) + SPEAKER.length);
   if (errors.includes(SPEAKER)) return said.trim().replaceAll('\n', '; ');
@@ -87,7 +87,7 @@ function reasonOf(verb: string, errors: string, code: number | null, signal: Nod
   return `tcts ${verb} was ended ${end}${told ? `: ${told}` : ''}`;
 }
 
-/** What the tool begins an error message with. */
+/** How error messages of the tool begin. */
 const SPEAKER = 'tcts: ';
 
 /** Characters of the error output that are kept. */

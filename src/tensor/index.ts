@@ -12,14 +12,11 @@ export {
 } from './dim.js';
 export { type DType, dtypeOf, type TypedArray, typedArray, type Value } from './dtype.js';
 export { grad } from './grad.js';
-export { type Executable, lower } from './lower.js';
-export { firstNonFinite, type NonFinite } from './non-finite.js';
+export { type Executable, lower } from './lowering.js';
 export * from './ops/activations.js';
+export { LOWEST, logSoftmax, softmax } from './ops/activations.js';
 export * from './ops/attention.js';
 export * from './ops/compare.js';
-export * from './ops/cumulative.js';
-export { dimension } from './ops/dimension.js';
-export * from './ops/dropout.js';
 export { inEightBits } from './ops/eight-bit.js';
 export {
   abs,
@@ -41,21 +38,31 @@ export {
   stopGradient,
   sub,
 } from './ops/elementwise.js';
-export { fill, onesLike, range, zerosLike } from './ops/fill.js';
+export { dimension, fill, onesLike, range, zerosLike } from './ops/fill.js';
 export * from './ops/gather.js';
 export { gru, type RecurrentWeights } from './ops/gru.js';
-export { type CrossEntropyOptions, crossEntropy, meanSquaredError } from './ops/loss.js';
+export { type CrossEntropyOptions, crossEntropy, linearCrossEntropy, meanSquaredError } from './ops/loss.js';
 export { lstm } from './ops/lstm.js';
 export * from './ops/matmul.js';
 export { monotonicAlignment } from './ops/monotonic.js';
-export { normalNoise } from './ops/noise.js';
 export * from './ops/norm.js';
-export { linearCrossEntropy } from './ops/projected-loss.js';
-export { max, mean, type ReduceOptions, sum } from './ops/reduce.js';
+export * from './ops/random.js';
+export * from './ops/reduce.js';
 export * from './ops/shape.js';
-export { LOWEST, logSoftmax, softmax } from './ops/softmax.js';
 export { type Initializer, type Parameter, Parameters } from './parameters.js';
-export { type Replacements, rewrite } from './rewrite.js';
-export { NO_DROPOUT, type Run, Session, type SessionOptions } from './session.js';
+export { firstNonFinite, NO_DROPOUT, type NonFinite, type Run, Session, type SessionOptions } from './session.js';
 export { type Op, record, type Tensor, type TensorType, TraceError } from './tensor.js';
-export { bool, constant, f32, f64, i32, i64, input, type Program, programOf, trace } from './trace.js';
+export {
+  bool,
+  constant,
+  f32,
+  f64,
+  i32,
+  i64,
+  input,
+  type Program,
+  programOf,
+  type Replacements,
+  rewrite,
+  trace,
+} from './trace.js';

@@ -2,9 +2,10 @@ import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { InputError } from '../errors.js';
 import { type MaskKey, MaskMemory } from '../kernels.js';
 import { bareName, evaluateDim, formatShape } from './dim.js';
-import { type DType, dtypeOf, type TypedArray, type Value } from './dtype.js';
-import type { Executable } from './lower.js';
-import { describeType, type TensorType } from './tensor.js';
+import { type DType, dtypeOf, isFloat, type TypedArray, type Value } from './dtype.js';
+import { type Executable, lower } from './lowering.js';
+import { describeType, type Tensor, type TensorType } from './tensor.js';
+import { type Program, programOf } from './trace.js';
 
 export interface SessionOptions {
   /** Threads inside one operation. Default 1. */
@@ -150,4 +151,43 @@ function toOrt(data: TypedArray, dtype: DType, shape: readonly number[]): OrtTen
     throw new RangeError(`an array of ${data.length} elements cannot hold ${formatShape(shape)}`);
   }
   return new OrtTensor(ORT_TYPE[dtype], data as Float32Array, shape);
+}
+
+/** The first operation of a program whose output is not finite although its inputs are. */
+export interface NonFinite {
+  readonly op: string;
+  /** `file:line:column` of the code that asked for the operation. */
+  readonly site: string;
+  /** NaN or an infinity. */
+  readonly value: number;
+}
+
+/**
+ * Runs the program again with every intermediate value visible and names the first operation whose output is NaN or
+ * infinite, or an input that already was. For finding the cause of a loss that went wrong: slow and memory-hungry.
+ */
+export async function firstNonFinite(
+  program: Program,
+  feeds: Readonly<Record<string, Value>>,
+  dropoutKey?: MaskKey,
+): Promise<NonFinite | undefined> {
+  for (const [name, { data }] of Object.entries(feeds)) {
+    const value = nonFiniteIn(data);
+    if (program.inputs.has(name) && value !== undefined) return { op: 'input', site: name, value };
+  }
+  const tensors = program.nodes.flatMap((node) => node.outputs).filter(({ dtype }) => isFloat(dtype));
+  const visible = new Map(tensors.map((tensor, i): [string, Tensor] => [`value.${i}`, tensor]));
+  const session = await Session.create(lower(programOf(program.inputs, visible)));
+  const values = await session.run(feeds, { dropoutKey });
+  await session.close();
+  for (const [name, { node }] of visible) {
+    const value = nonFiniteIn(values[name].data);
+    if (value !== undefined) return { op: node.op.name, site: node.site, value };
+  }
+  return undefined;
+}
+
+function nonFiniteIn(data: Value['data']): number | undefined {
+  if (!(data instanceof Float32Array || data instanceof Float64Array)) return undefined;
+  return data.find((value) => !Number.isFinite(value));
 }

@@ -1,15 +1,32 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
-import { rewardShare } from '../schedule/config.js';
-import { learningKeys, SCHEDULE_MEANING, SCHEDULES, WEIGHT_DECAY_MEANING } from '../schedule/learning.js';
+import {
+  learningKeys,
+  rewardShare,
+  SCHEDULE_MEANING,
+  SCHEDULES,
+  WEIGHT_DECAY_MEANING,
+} from '../schedule/problem-config.js';
+import { problemKind } from '../schedule/problem-kind.js';
 import { modelSchema } from './model/config.js';
+
+const pairs = z.int().min(1).default(5000).describe('Training pairs; 300 more are for validation, 300 for the test.');
 
 const dataSchema = z
   .discriminatedUnion('from', [
     z.strictObject({
       from: z.literal('toy').describe('A made-up pair of languages in which waiting matters, made on the spot.'),
       seed: z.int().min(0).default(1).describe('Of the words and sentences; apart from the seed of the run.'),
-      pairs: z.int().min(1).default(5000).describe('Training pairs; 300 more are for validation, 300 for the test.'),
+      pairs,
+    }),
+    z.strictObject({
+      from: z
+        .literal('verb-final')
+        .describe(
+          'English with the verb at the end into plain English, made on the spot: readable, and waiting matters.',
+        ),
+      seed: z.int().min(0).default(1).describe('Of the sentences; apart from the seed of the run.'),
+      pairs,
     }),
     z.strictObject({
       from: z.literal('corpus').describe('A folder made by tcts prepare translate.'),
@@ -90,3 +107,10 @@ export const translationSchema = z.strictObject({
 });
 
 export type TranslationConfig = z.output<typeof translationSchema>;
+
+export const translationKind = problemKind({
+  schema: translationSchema,
+  create: async (config, context) => (await import('./problem.js')).TranslationProblem.create(config, context),
+  evaluate: async (run, flags) => (await import('./evaluate-run.js')).evaluateTranslationRun(run, flags),
+  verbs: ['translate', 'export'],
+});

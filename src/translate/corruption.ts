@@ -1,6 +1,6 @@
 import { Random } from '../random.js';
 import { oracleRows } from '../schedule/index.js';
-import type { TranslationBatch } from './batch.js';
+import { type Batch, column } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
 
 /** Training pairs of which some come from a second origin, where sources have their halves swapped. */
@@ -28,16 +28,16 @@ export function swapped(ids: ArrayLike<number>): Int32Array {
 }
 
 /**
- * Where the halves are swapped, the words that wait-m would have seen of the original come n/2 words later: a wait is not
- * hurt if it is longer than the main one by that, or else the longest that there is.
+ * Where the halves are swapped, the words that wait-m would have seen of the original come n/2 words later: a wait is
+ * unharmed if it is that much longer than the main one, or the longest there is.
  */
 export function scrambledOracle(
   scrambled: Scrambled,
-  batch: TranslationBatch,
+  batches: readonly Batch[],
   { waits, main }: { readonly waits: readonly number[]; readonly main: number },
 ): Float32Array {
-  const origins = originsOf(scrambled, batch);
-  const lengths = batch.parts.flatMap((part) => [...part.sourceLengths]);
+  const origins = originsOf(scrambled, batches);
+  const lengths = column(batches, 'sourceLengths');
   const longest = Math.max(...waits);
   return oracleRows(origins.length, waits.length, main, (i, task) => {
     const half = Math.ceil((lengths[i] - 1) / 2);
@@ -45,7 +45,7 @@ export function scrambledOracle(
   });
 }
 
-/** [B]; validation data are all of the first origin. */
-export function originsOf({ origin }: Scrambled, { parts, split }: TranslationBatch): number[] {
-  return parts.flatMap(({ indices }) => Array.from(indices, (pair) => (split === 'train' ? origin[pair] : 0)));
+/** Of every pair of an update; validation data are all of the first origin. */
+export function originsOf({ origin }: Scrambled, batches: readonly Batch[]): number[] {
+  return batches.flatMap(({ indices, split }) => Array.from(indices, (pair) => (split === 'train' ? origin[pair] : 0)));
 }

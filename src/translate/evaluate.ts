@@ -19,20 +19,27 @@ import {
   type TokenizerName,
   tokenizers,
 } from '../metrics/index.js';
+import type { CheckpointChoice } from '../run/index.js';
 import { dataDigest, dataName, type EvaluatedData, evaluationFolder, openRun, parseConfig } from '../run/index.js';
-import type { CheckpointChoice } from './checkpoint-choice.js';
 import { type DataConfig, translationSchema } from './config.js';
-import { openData } from './data.js';
 import type { Policy } from './decode/policy.js';
-import { type SearchOptions, searchDefaults } from './decode/search.js';
-import type { Decoded } from './decode/sentence.js';
-import { arrivingWords, lineIds, type TextSide, tokensByWord, writtenText } from './decode/text-stream.js';
+import { type Decoded, type SearchOptions, searchDefaults, tooLong } from './decode/search.js';
+import {
+  type ArrivingWord,
+  arrivingWords,
+  lineIds,
+  type TextSide,
+  tokensByWord,
+  unitDelays,
+  writtenText,
+} from './decode/text-stream.js';
 import { Translator } from './decode/translator.js';
-import { unitDelays } from './decode/word-delays.js';
 import { fileNameOf } from './policies/index.js';
-import { lowercase } from './text/lowercase.js';
+import { lowercase } from './text/normalize.js';
+import { special } from './text/vocabulary.js';
+import { openData } from './training.js';
 
-export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam' | 'earlyEnd'> {
+export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam' | 'earlyEnd' | 'lengthPenalty'> {
   /** Policies to evaluate with, as `parsePolicies` reads them. Default the one that the model was trained for. */
   readonly policies?: readonly string[];
   /** Further runs that the policies may choose among, with the same vocabularies. Default none. */
@@ -52,6 +59,8 @@ export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam'
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
   readonly onProgress?: (policy: string, done: number, total: number) => void;
+  /** Called with the line, from 1, of a source that is too long for the model, and why; its translation is empty. */
+  readonly onTooLong?: (line: number, reason: InputError) => void;
 }
 
 /** The quality and latency of a model under one policy. */
@@ -77,6 +86,8 @@ export interface TranslationScores {
   readonly lengthRatio: number;
   /** Sentences that ended before the end of their source was read. */
   readonly endedEarly: number;
+  /** Sentences whose source is too long for the model: their translation is empty. */
+  readonly tooLong: number;
   /** What `latency.simuleval` counts. */
   readonly unit: LatencyUnit;
   /**
@@ -94,13 +105,15 @@ export interface TranslationScores {
  * Translates a split of a corpus under one or more policies and scores it. Everything is kept in the run folder, as
  * `evaluation/<split>-<policy>-…/`, with the name of the data at its end where they are not the run's own: `output.txt`
  * and `reference.txt` (text, as it is compared), `output.tok` and `reference.tok` (tokenised), `instances.log` and
- * `config.yaml` (what SimulEval's `--score-only` reads) and `scores.json`.
+ * `config.yaml` (what SimulEval's `--score-only` reads), `comet.jsonl` (source, output and reference as COMET takes them)
+ * and `scores.json`.
  */
 export async function evaluateTranslation(
   run: string,
   options: TranslationEvaluationOptions = {},
 ): Promise<TranslationScores[]> {
   const { split = 'test', beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd, models = [] } = options;
+  const { lengthPenalty = searchDefaults.lengthPenalty } = options;
   const { threads, checkpoint = 'best', batch, onProgress } = options;
   const translator = await Translator.open(run, { beam, threads, checkpoint }, models);
   try {
@@ -108,7 +121,7 @@ export async function evaluateTranslation(
     const { language } = translator.target.pipeline.config;
     const { tokenize = bleuTokenizer(language), unit = latencyUnit(language) } = options;
     const { own, ...config } = dataOf(run, options.corpus);
-    const test = await testSet(config.data, split, translator);
+    const test = await testSet(config.data, split, translator, options.onTooLong);
     const data: EvaluatedData = { name: dataName(config.data), digest: test.digest, own };
     const scores: TranslationScores[] = [];
     for (const policy of policies) {
@@ -116,15 +129,17 @@ export async function evaluateTranslation(
       const decoded = await translator.translate(test.ids, policy, {
         beam,
         earlyEnd,
+        lengthPenalty,
         batch,
         onProgress: (done) => onProgress?.(policy.name, done, test.ids.length),
       });
       const speed = (1000 * test.ids.length) / (performance.now() - started);
-      const name = folderName(policy, { split, beam, earlyEnd, models, checkpoint });
+      const name = folderName(policy, { split, beam, earlyEnd, lengthPenalty, models, checkpoint });
       const folder = evaluationFolder(run, unit === latencyUnit(language) ? name : `${name}-by-${unit}`, data);
       const measured = score(translator.target, test, decoded, { tokenize, unit });
       const result = { policy: policy.name, k: waitOf(policy), data, ...measured.scores, speed, folder };
-      save(folder, test, measured, { ...result, split, beam, earlyEnd, models, checkpoint, step: translator.step });
+      const decoding = { split, beam, earlyEnd, lengthPenalty, models, checkpoint };
+      save(folder, test, measured, { ...result, ...decoding, step: translator.step });
       scores.push(result);
     }
     return scores;
@@ -138,8 +153,12 @@ interface TestSet {
   /** Of the untouched lines of both sides. */
   readonly digest: string;
   readonly ids: readonly Int32Array[];
-  /** Words of the sources, as they arrive. */
-  readonly words: readonly (readonly string[])[];
+  /** Sources that are too long for the model; their ids are those of an empty line. */
+  readonly tooLong: number;
+  /** The untouched lines. */
+  readonly sources: readonly string[];
+  /** Words of the sources, as they arrive, or characters. */
+  readonly words: readonly (readonly ArrivingWord[])[];
   /** Source tokens settled after each word. */
   readonly counts: readonly (readonly number[])[];
   /** As outputs are compared with them: in lower case where these are. */
@@ -176,10 +195,13 @@ function dataOf(run: string, corpus: string | undefined): { data: DataConfig; ow
 
 function folderName(
   policy: Policy,
-  options: Required<Pick<TranslationEvaluationOptions, 'split' | 'beam' | 'earlyEnd' | 'models' | 'checkpoint'>>,
+  options: Required<
+    Pick<TranslationEvaluationOptions, 'split' | 'beam' | 'earlyEnd' | 'lengthPenalty' | 'models' | 'checkpoint'>
+  >,
 ): string {
-  const { split, beam, earlyEnd, models, checkpoint } = options;
+  const { split, beam, earlyEnd, lengthPenalty, models, checkpoint } = options;
   const parts = [split, fileNameOf(policy), 'beam', beam];
+  if (lengthPenalty !== searchDefaults.lengthPenalty) parts.push('length-penalty', lengthPenalty);
   if (earlyEnd === 'block') parts.push('no-early-end');
   if (models.length > 0) parts.push(models.length + 1, 'models');
   if (checkpoint !== 'best') parts.push(checkpoint.replace(':', '-'));
@@ -192,17 +214,33 @@ function waitOf({ name }: Policy): number | 'full' | null {
   return k === 'full' ? k : Number(k);
 }
 
-async function testSet(data: DataConfig, split: string, { source, target }: Translator): Promise<TestSet> {
+async function testSet(
+  data: DataConfig,
+  split: string,
+  { source, target, models }: Translator,
+  onTooLong?: TranslationEvaluationOptions['onTooLong'],
+): Promise<TestSet> {
   const { corpus, close } = await openData(data);
   try {
     const sources = corpus.text(split, 'source');
     const references = corpus.text(split, 'target');
     if (sources.length === 0) throw new InputError(`the split "${split}" is empty`, { file: corpus.folder });
-    const words = sources.map(arrivingWords);
+    const most = Math.min(...models.map(({ maxPositions }) => maxPositions));
+    let overlong = 0;
+    const ids = sources.map((line, i) => {
+      const own = lineIds(source, line);
+      if (own.length <= most) return own;
+      overlong++;
+      onTooLong?.(i + 1, tooLong(own.length, most));
+      return Int32Array.of(special.eos);
+    });
+    const words = sources.map((line) => arrivingWords(source, line));
     const { lowercase: isLower } = target.pipeline.config;
     return {
       digest: dataDigest([sources.join('\n'), references.join('\n')]),
-      ids: sources.map((line) => lineIds(source, line)),
+      ids,
+      tooLong: overlong,
+      sources,
       words,
       counts: words.map((line) => tokensByWord(source, line)),
       references: references.map((line) => (isLower ? lowercase(line) : line).trim()),
@@ -256,6 +294,7 @@ function score(target: TextSide, test: TestSet, decoded: readonly Decoded[], { t
       chrfSignature: chrfMetric(chrf).signature(1),
       lengthRatio: multi.systemLength / multi.referenceLength,
       endedEarly: decoded.filter(({ endedEarly }) => endedEarly).length,
+      tooLong: test.tooLong,
       unit,
       latency: { stacl: latency(subwords, 'stacl'), simuleval: latency(instances, 'simuleval') },
     },
@@ -293,11 +332,15 @@ function save(folder: string, test: TestSet, measured: Measured, scores: object)
         prediction_length: delays.length,
         // SimulEval counts it itself: a key `reference_length` would end its reader.
         reference: test.references[index],
-        source: test.words[index].join(' '),
+        source: test.words[index].map(({ word }) => word).join(' '),
         source_length: sourceLength,
         latency_unit: unit,
       }),
     ),
+  );
+  write(
+    'comet.jsonl',
+    outputs.map((mt, i) => JSON.stringify({ src: test.sources[i], mt, ref: test.references[i] })),
   );
   write('config.yaml', ['source_type: text', 'target_type: text']);
   write('scores.json', [JSON.stringify(scores, null, 2)]);

@@ -1,11 +1,13 @@
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../files.js';
+import { type StoredTensor, writeSafetensors } from '../optim/safetensors.js';
+import { type CheckpointChoice, openRun } from '../run/index.js';
 import { formatShape, type TensorType } from '../tensor/index.js';
-import type { CheckpointChoice } from './checkpoint-choice.js';
-import { stepPrograms } from './decode/step-model.js';
+import { stepPrograms } from './decode/steps.js';
 import { saveLanguages } from './text/languages.js';
 import { special } from './text/vocabulary.js';
-import { openTrained } from './trained.js';
+import { openTrained, trainedMonotonic } from './trained.js';
 
 export interface ExportOptions {
   /** Default `best`. */
@@ -26,7 +28,7 @@ export interface Exported {
  */
 export function exportTranslation(run: string, folder: string, options: ExportOptions = {}): Exported {
   const { model, main, waits, languages, arena, step } = openTrained(run, options.checkpoint);
-  const { encoder, decoder } = stepPrograms(model, arena, options.beam);
+  const { encoder, decoder } = stepPrograms(model, arena, { beam: options.beam, weights: true });
   makeFolder(folder);
   saveLanguages(folder, languages);
   const settings = {
@@ -56,6 +58,22 @@ export function exportTranslation(run: string, folder: string, options: ExportOp
   ];
   for (const [name, content] of written) writeFileAtomic(join(folder, name), content);
   return { files: written.map(([name, content]) => ({ name, bytes: Buffer.byteLength(content) })) };
+}
+
+/**
+ * Writes the parameters of a run, and nothing of its optimiser, as one safetensors file: names are fairseq's, the metadata
+ * tell the model's sizes and the number of updates. Of a run of any kind that translates. Returns the bytes written.
+ */
+export function exportParameters(run: string, file: string, checkpoint?: CheckpointChoice): number {
+  const { problem } = openRun(run).config as { problem?: { kind?: string } };
+  const open = problem?.kind === 'monotonic' ? trainedMonotonic : openTrained;
+  const { model, arena, step } = open(run, checkpoint);
+  const tensors = arena.names.map((name): [string, StoredTensor] => {
+    const data = arena.value(name) as Float32Array;
+    return [name, { dtype: 'F32', shape: arena.shape(name), data }];
+  });
+  writeSafetensors(file, new Map(tensors), { format: 'pt', model: JSON.stringify(model), updates: String(step) });
+  return statSync(file).size;
 }
 
 const ENCODER = 'encoder-step.onnx';

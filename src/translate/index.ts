@@ -1,18 +1,19 @@
-export type { CheckpointChoice } from './checkpoint-choice.js';
+export type { CheckpointChoice } from '../run/index.js';
 export { type TranslationConfig, translationSchema } from './config.js';
-export {
-  type Action,
-  type Counts,
-  type Policy,
-  type PolicyState,
-  type Proposal,
-  type View,
-  waitK,
+export type {
+  Action,
+  Counts,
+  Policy,
+  PolicyState,
+  Proposal,
+  View,
 } from './decode/policy.js';
 export type { Answers, Question, TokenModel } from './decode/token-model.js';
 export { Translator, type TranslatorOptions } from './decode/translator.js';
 export { evaluateTranslation, type TranslationEvaluationOptions, type TranslationScores } from './evaluate.js';
-export { type Exported, type ExportOptions, exportTranslation } from './export.js';
-export * from './model/index.js';
+export { type Exported, type ExportOptions, exportParameters, exportTranslation } from './export.js';
+export * from './model/config.js';
+export * from './model/loss.js';
+export * from './model/transformer.js';
 export * from './policies/index.js';
 export { TranslationProblem } from './problem.js';

@@ -11,37 +11,31 @@ import {
   partOf,
   restoreTraining,
   type Status,
-  scatteredPieces,
-  spacedPlaces,
   stateOnly,
   type Task,
   taskIndex,
-  trainingInfluence,
 } from '../schedule/index.js';
-import { anchorsOf, interpolated } from './anchors.js';
-import { batchFeeds, pairsOf, type TranslationBatch, targetTokens, translationBatch } from './batch.js';
 import type { TranslationConfig } from './config.js';
-import { collate } from './corpus/batches.js';
+import { type Batch, column, pairCount } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
 import { originsOf, type Scrambled, scrambledOracle } from './corruption.js';
-import { FEATURES, ORIGIN, writeRows } from './features.js';
-import { createTraining, learningRateOf, type ProblemOptions } from './learning.js';
+import { FEATURES, MainLosses, ORIGIN, writeRows } from './features.js';
+import { waitInfluence } from './influence.js';
 import { inOrder, LossEvaluation } from './loss-evaluation.js';
-import { MainLosses } from './main-loss.js';
-import { lossModel } from './model/loss.js';
+import { lossModel, targetTokens, updateFeeds } from './model/loss.js';
 import { saveTranslation, warmStart } from './trained.js';
-import { TrainingData } from './training-data.js';
+import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from './training.js';
 
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
-export class TranslationProblem implements Problem<TranslationBatch> {
+export class TranslationProblem implements Problem<readonly Batch[]> {
   readonly features: readonly FeatureGroup[];
   /** Appendix A.2 of the paper: from the longest wait to the main one. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
-  readonly gradients: GradientAccess<TranslationBatch>;
+  readonly gradients: GradientAccess<readonly Batch[]>;
   /** Only where part of the validation data is set aside for it. */
-  readonly influence: InfluenceAccess<TranslationBatch> | undefined;
+  readonly influence: InfluenceAccess<readonly Batch[]> | undefined;
   /** Only where sources are scrambled. */
-  readonly oracle?: (batch: TranslationBatch) => Float32Array;
+  readonly oracle?: (batches: readonly Batch[]) => Float32Array;
   private readonly losses: MainLosses;
   /** Which batch of the validation data the next validation gradient is taken from. */
   private turn = 0;
@@ -58,18 +52,24 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     }));
     if (scrambled !== undefined) {
       const waits = this.tasks.map(({ number }) => number);
-      this.oracle = (batch) => scrambledOracle(scrambled, batch, { waits, main: this.main });
+      this.oracle = (batches) => scrambledOracle(scrambled, batches, { waits, main: this.main });
     }
     this.losses = new MainLosses(evaluation, this.mainWait, config.mainLoss, data.train.count);
     this.gradients = {
       size: training.arena.length,
-      ofTask: (batch, task, out) => this.gradient(batch, task, out),
+      ofTask: (batches, task, out) => this.gradient(batches, task, out),
       ofValidation: (out) => {
         const all = [...this.batchesOf(data.reward ?? data.valid)];
         return this.gradient(all[this.turn++ % all.length], this.main, out);
       },
     };
-    this.influence = data.reward && this.influenceOn(data.reward);
+    if (data.reward !== undefined) {
+      const { reward } = data;
+      const { tasks, main } = this;
+      const gradient = (batches: readonly Batch[], out: Float32Array) => this.gradient(batches, main, out);
+      const [waits, { tokens }] = [tasks.map(({ number }) => number), config.batch];
+      this.influence = waitInfluence({ training, evaluation, reward, waits, main, tokens, gradient });
+    }
   }
 
   static async create(config: TranslationConfig, options: ProblemOptions): Promise<TranslationProblem> {
@@ -107,16 +107,16 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     return this.parts.data.batchesPerEpoch;
   }
 
-  nextBatch(): TranslationBatch {
+  nextBatch(): readonly Batch[] {
     return this.parts.data.next();
   }
 
-  sizeOf({ size }: TranslationBatch): number {
-    return size;
+  sizeOf(batches: readonly Batch[]): number {
+    return pairCount(batches);
   }
 
   async writeFeatures(
-    batch: TranslationBatch,
+    batches: readonly Batch[],
     status: Status,
     groups: readonly string[],
     out: Float32Array,
@@ -125,34 +125,34 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     // Until there is a loss to remember, that of the untrained model on the validation data stands for it.
     const meanLoss = this.losses.mean ?? -status.performance;
     const { updates } = this.parts.training;
-    const losses = groups.includes('training') ? await this.losses.feature(batch, updates, meanLoss) : undefined;
-    const sourceLengths = batch.parts.flatMap((part) => [...part.sourceLengths]);
-    const targetLengths = batch.parts.flatMap((part) => [...part.targetLengths]);
-    const origins = groups.includes('origin') ? originsOf(this.parts.data.train as Scrambled, batch) : undefined;
+    const losses = groups.includes('training') ? await this.losses.feature(batches, updates, meanLoss) : undefined;
+    const sourceLengths = column(batches, 'sourceLengths');
+    const targetLengths = column(batches, 'targetLengths');
+    const origins = groups.includes('origin') ? originsOf(this.parts.data.train as Scrambled, batches) : undefined;
     writeRows(groups, { sourceLengths, targetLengths, meanLengths, losses, meanLoss, status, origins }, out);
   }
 
   /** With ℓ the sum over the tokens of a sentence, and |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|, the mean over tokens. */
-  async train(batch: TranslationBatch, assignment: Assignment): Promise<number> {
+  async train(batches: readonly Batch[], assignment: Assignment): Promise<number> {
     const { tasks, weights } = assignment;
-    const scale = 1 / targetTokens(batch, weights);
-    const feeds = batchFeeds(
-      batch,
+    const scale = 1 / targetTokens(batches, weights);
+    const feeds = updateFeeds(
+      batches,
       (i) => this.tasks[tasks[i]].number,
       weights.map((weight) => weight * scale),
     );
-    const { loss, batches } = await this.step(feeds);
-    const sums = batches.map(({ plain }) => plain.data as Float32Array);
-    this.losses.remember(batch, assignment, this.main, sums);
+    const { loss, batches: results } = await this.step(feeds);
+    const sums = results.map(({ plain }) => plain.data as Float32Array);
+    this.losses.remember(batches, assignment, this.main, sums);
     return loss;
   }
 
-  async trainBlend(batch: TranslationBatch, weights: Float32Array): Promise<number> {
+  async trainBlend(batches: readonly Batch[], weights: Float32Array): Promise<number> {
     const K = this.tasks.length;
-    const scale = 1 / targetTokens(batch, new Float32Array(batch.size).fill(1));
+    const scale = 1 / targetTokens(batches, new Float32Array(pairCount(batches)).fill(1));
     const feeds = this.tasks.flatMap(({ number }, task) => {
-      const ofTask = Float32Array.from({ length: batch.size }, (_, i) => weights[i * K + task] * scale);
-      return ofTask.some((weight) => weight > 0) ? batchFeeds(batch, () => number, ofTask) : [];
+      const ofTask = Float32Array.from({ length: pairCount(batches) }, (_, i) => weights[i * K + task] * scale);
+      return ofTask.some((weight) => weight > 0) ? updateFeeds(batches, () => number, ofTask) : [];
     });
     return (await this.step(feeds)).loss;
   }
@@ -178,11 +178,11 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     return losses;
   }
 
-  mainLosses(batch: TranslationBatch): Promise<Float32Array> {
-    return this.losses.exact(batch);
+  mainLosses(batches: readonly Batch[]): Promise<Float32Array> {
+    return this.losses.exact(batches);
   }
 
-  validationBatches(): Generator<TranslationBatch> {
+  validationBatches(): Generator<readonly Batch[]> {
     return this.batchesOf(this.parts.data.valid);
   }
 
@@ -229,8 +229,8 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     for (const resource of [...this.parts.opened].reverse()) await resource.close();
   }
 
-  private *batchesOf(pairs: PairedSequences): Generator<TranslationBatch> {
-    for (const batch of inOrder(pairs, this.config.batch.tokens)) yield translationBatch([batch], 'valid');
+  private *batchesOf(pairs: PairedSequences): Generator<readonly Batch[]> {
+    for (const batch of inOrder(pairs, this.config.batch.tokens)) yield [batch];
   }
 
   private get mainWait(): number {
@@ -242,43 +242,14 @@ export class TranslationProblem implements Problem<TranslationBatch> {
     return training.step(feeds, learningRate.at(training.updates));
   }
 
-  private async gradient(batch: TranslationBatch, task: number, out: Float32Array): Promise<void> {
-    const weights = new Float32Array(batch.size).fill(1);
-    weights.fill(1 / targetTokens(batch, weights));
+  private async gradient(batches: readonly Batch[], task: number, out: Float32Array): Promise<void> {
+    const weights = new Float32Array(pairCount(batches)).fill(1);
+    weights.fill(1 / targetTokens(batches, weights));
     // Nothing but dropout tells the training loss from that of the evaluated model.
     await this.parts.training.gradient(
-      batchFeeds(batch, () => this.tasks[task].number, weights),
+      updateFeeds(batches, () => this.tasks[task].number, weights),
       out,
     );
-  }
-
-  private influenceOn(reward: PairedSequences): InfluenceAccess<TranslationBatch> {
-    const { training, evaluation } = this.parts;
-    const K = this.tasks.length;
-    const anchors = anchorsOf(K, this.main);
-    // Half a batch: the next measurement has another piece.
-    const tokens = reward.target.lengths.reduce((sum, length) => sum + length, 0);
-    const pieces = scatteredPieces(reward.count, (2 * tokens) / this.config.batch.tokens);
-    return trainingInfluence<TranslationBatch>({
-      training,
-      samples: 32,
-      pieces: pieces.length,
-      gradient: (piece, out) =>
-        this.gradient(translationBatch([{ ...collate(reward, pieces[piece]), epoch: 0 }], 'valid'), this.main, out),
-      sample: ({ size }, samples) => spacedPlaces(size, samples),
-      losses: async (batch, places) => {
-        const A = anchors.length;
-        const repeated = Int32Array.from({ length: places.length * A }, (_, at) => places[Math.floor(at / A)]);
-        const pairs = pairsOf(batch, repeated);
-        const waits = Int32Array.from(repeated, (_, at) => this.tasks[anchors[at % A]].number);
-        const { plain } = await evaluation.sentences(pairs, waits);
-        return interpolated(
-          plain.map((sum, at) => sum / pairs.targetLengths[at]),
-          anchors,
-          K,
-        );
-      },
-    });
   }
 }
 
@@ -300,7 +271,7 @@ interface DataState {
   readonly turn: number;
 }
 
-/** A wait for so many words is one for the whole sentence. */
+/** A wait this long means "full sentence". */
 const FULL = 1_000_000;
 
 function waitTasks(waits: number | 'full'): Task[] {

@@ -16,7 +16,7 @@ import { Random } from '../random.js';
  * j ≤ i + k − 1. The target verb follows a subject of s words, the source verb ends a sentence of n words (in a
  * statement): it is known in time iff n − 1 ≤ s + k − 1, that is k ≥ n − s, the words from the end of the subject to
  * the verb. Sentences have 4 to 16 words, and n − s spreads over 2 to 11: each longer wait settles the verb of some
- * more sentences, and nothing but reading on tells which of 60 verbs, whether it is negated, or that the sentence is a
+ * more sentences, and only reading on tells which of 60 verbs, whether it is negated, or that the sentence is a
  * question (that takes k ≥ n). The noun before its adjectives needs a wait of up to 3. So the best BLEU rises with k.
  */
 export interface ToyPair {
@@ -50,13 +50,27 @@ export function toyLanguagePair(seed: number | string): ToyLanguagePair {
   };
 }
 
+/** How many sentences each part has. */
+export interface TextSizes {
+  /** Default 5000. */
+  readonly train?: number;
+  /** Default 300. */
+  readonly valid?: number;
+  /** Default 300. */
+  readonly test?: number;
+}
+
 /** Sentences in three parts; no sentence occurs twice, within a part or across. */
-export function toyText(
-  seed: number | string,
-  { train = 5000, valid = 300, test = 300 }: { train?: number; valid?: number; test?: number } = {},
+export function toyText(seed: number | string, sizes: TextSizes = {}): ToyText {
+  return distinctText(toyLanguagePair(seed), new Random(seed).fork('toy sentences'), sizes);
+}
+
+/** Draws the parts of a text from what makes up sentences. */
+export function distinctText(
+  pair: Pick<ToyLanguagePair, 'sample'>,
+  random: Random,
+  { train = 5000, valid = 300, test = 300 }: TextSizes = {},
 ): ToyText {
-  const pair = toyLanguagePair(seed);
-  const random = new Random(seed).fork('toy sentences');
   const seen = new Set<string>();
   const draw = (count: number): ToyPair[] => {
     const pairs: ToyPair[] = [];
@@ -72,12 +86,16 @@ export function toyText(
 }
 
 /** Writes the parts as text files, `train.sov`, `train.svo` and so on, for `prepareTranslation`. */
-export function writeToyText(folder: string, text: ToyText): void {
+export function writeToyText(
+  folder: string,
+  text: ToyText,
+  languages: { readonly source: string; readonly target: string } = toyLanguages,
+): void {
   makeFolder(folder);
   for (const part of ['train', 'valid', 'test'] as const) {
     for (const side of ['source', 'target'] as const) {
       const lines = text[part].map((pair) => `${pair[side]}\n`).join('');
-      writeFileAtomic(join(folder, `${part}.${toyLanguages[side]}`), lines);
+      writeFileAtomic(join(folder, `${part}.${languages[side]}`), lines);
     }
   }
 }

@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { writeFileAtomic } from '../files.js';
-import { readJsonFile } from '../json-file.js';
+import { readJsonFile, writeFileAtomic } from '../files.js';
 import { Arena, traceModel } from '../optim/index.js';
-import { openRun, type SavedCheckpoint } from '../run/index.js';
-import { type CheckpointChoice, chosenCheckpoints } from './checkpoint-choice.js';
+import { type CheckpointChoice, openRun } from '../run/index.js';
+import { loadParameters } from '../schedule/index.js';
 import { evaluationMode, type TranslationModel } from './model/config.js';
 import { lossInputs, lossModel } from './model/loss.js';
+import { ATTENTIONS, type MonotonicModel } from './monotonic/config.js';
+import { monotonicLossModel } from './monotonic/loss.js';
 import { type Languages, loadLanguages, saveLanguages } from './text/languages.js';
 
 /** What a run folder says about its model, besides the parameters. */
@@ -24,7 +25,7 @@ export interface TrainedTranslation extends TranslationInfo {
   readonly languages: Languages;
   /** The parameters, by fairseq's names. */
   readonly arena: Arena;
-  /** Updates that the parameters have had. */
+  /** Updates that made the parameters. */
   readonly step: number;
 }
 
@@ -37,7 +38,7 @@ export function saveTranslation(folder: string, languages: Languages, info: Tran
 /** Reads a model from a run folder. */
 export function openTrained(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedTranslation {
   openRun(folder);
-  const info = readInfo(folder);
+  const info: TranslationInfo = readJsonFile(join(folder, INFO), infoSchema);
   const languages = languagesOf(folder, info.model);
   const { parameters } = traceModel(lossModel(evaluationMode(info.model), { smoothing: 0 }), lossInputs);
   const arena = new Arena(parameters);
@@ -45,8 +46,54 @@ export function openTrained(folder: string, checkpoint: CheckpointChoice = 'best
   return { ...info, languages, arena, step };
 }
 
+/** A trained model with monotonic attention that can be run. */
+export interface TrainedMonotonic {
+  readonly model: MonotonicModel;
+  readonly languages: Languages;
+  readonly arena: Arena;
+  /** Updates that made the parameters. */
+  readonly step: number;
+}
+
+/** Writes everything besides the parameters into a run folder. */
+export function saveMonotonic(folder: string, languages: Languages, model: MonotonicModel): void {
+  saveLanguages(folder, languages);
+  writeFileAtomic(join(folder, INFO), `${JSON.stringify({ model }, null, 2)}\n`);
+}
+
+/** Reads a model from a run folder. */
+export function trainedMonotonic(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedMonotonic {
+  openRun(folder);
+  const { model } = readJsonFile(join(folder, INFO), monotonicInfoSchema);
+  const languages = languagesOf(folder, model);
+  const arena = new Arena(parametersOf(model));
+  return { model, languages, arena, step: loadParameters(folder, arena, checkpoint) };
+}
+
+/**
+ * Fills an arena with the best parameters of a run with the same vocabularies: all of them where that was trained with
+ * monotonic attention, else those of the Transformer that this model has too, the moving heads being new.
+ */
+export function warmStartMonotonic(folder: string, arena: Arena, languages: Languages, model: MonotonicModel): void {
+  const { config } = openRun(folder);
+  const { problem } = config as { problem?: Record<string, unknown> };
+  if (problem?.kind === 'monotonic') {
+    warmStart(folder, arena, languages);
+    return;
+  }
+  const { parameters } = traceModel(lossModel(evaluationMode(model), { smoothing: 0 }), lossInputs);
+  const known = new Arena(parameters.filter(({ name }) => arena.has(name)));
+  warmStart(folder, known, languages);
+  for (const name of known.names) arena.value(name).set(known.value(name) as never);
+}
+
+function parametersOf(model: MonotonicModel) {
+  const weights = { smoothing: 0, latencyWeight: 0, varianceWeight: 0 };
+  return traceModel(monotonicLossModel(model, { ...weights, evaluation: true }), lossInputs).parameters;
+}
+
 /** The languages of a run, whose vocabularies must have the sizes that its model was trained with. */
-export function languagesOf(folder: string, { vocabulary }: TranslationModel): Languages {
+function languagesOf(folder: string, { vocabulary }: TranslationModel): Languages {
   const languages = loadLanguages(folder);
   for (const side of ['source', 'target'] as const) {
     const { size } = languages[side].vocabulary;
@@ -72,40 +119,13 @@ export function warmStart(folder: string, arena: Arena, languages: Languages): v
   loadParameters(folder, arena);
 }
 
-/** Fills an arena with the parameters of a run; returns the updates that they have had. */
-export function loadParameters(folder: string, arena: Arena, which: CheckpointChoice = 'best'): number {
-  openRun(folder);
-  let [step, count] = [0, 0];
-  for (const saved of chosenCheckpoints(folder, which)) {
-    const found = arena.names.map((name) => parameterIn(saved, name, arena.shape(name)));
-    count++;
-    for (const [i, name] of arena.names.entries()) {
-      const mean = arena.value(name);
-      if (count === 1) mean.set(found[i] as never);
-      else for (let j = 0; j < mean.length; j++) mean[j] += (found[i][j] - mean[j]) / count;
-    }
-    step = Math.max(step, saved.step);
-  }
-  return step;
-}
-
-function parameterIn({ tensors, path: file }: SavedCheckpoint, name: string, shape: readonly number[]): Float32Array {
-  const tensor = tensors.get(PREFIX + name);
-  if (tensor !== undefined && tensor.shape.join() === shape.join()) return tensor.data as Float32Array;
-  const there = tensor === undefined ? 'nothing' : `[${tensor.shape.join(', ')}]`;
-  throw new InputError(`the checkpoint holds ${there}, the model needs [${shape.join(', ')}]`, { file, key: name });
-}
-
 const INFO = 'model.json';
-
-/** Where the parameters of a problem are in the checkpoint of a run. */
-const PREFIX = 'problem/model/';
 
 const size = z.int().min(1);
 const rate = z.number().min(0).lt(1);
 
 /** The sizes of a model in a file. */
-export const sizesSchema = z.strictObject({
+const sizesSchema = z.strictObject({
   encoderLayers: size,
   decoderLayers: size,
   width: size,
@@ -128,6 +148,6 @@ const infoSchema = z.strictObject({
   waits: z.union([size, z.literal('full')]),
 });
 
-function readInfo(folder: string): TranslationInfo {
-  return readJsonFile(join(folder, INFO), infoSchema);
-}
+const monotonicInfoSchema = z.strictObject({
+  model: z.strictObject({ ...sizesSchema.shape, attention: z.enum(ATTENTIONS) }),
+});

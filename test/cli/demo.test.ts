@@ -1,40 +1,75 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { distributionPlot } from '../../src/cli/distribution-plot.js';
-import { textTable } from '../../src/cli/text-table.js';
+import { distributionPlot } from '../../src/cli/demo.js';
+import { textTable } from '../../src/text-table.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { startTcts, tcts } from './train-process.js';
 
-test('the demo compares four strategies and shows what the scheduler chose', { timeout: 120_000 }, async () => {
+test('the demo schedules, translates, forecasts and reports', { timeout: 240_000 }, async () => {
   const folder = temporaryFolder();
-  const started = performance.now();
   const { code, stdout, stderr } = await tcts(folder, 'demo');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(performance.now() - started).toBeLessThan(120_000);
+  expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
 
+  // 1: the scheduler finds the clean task.
   const loss = (strategy: string) => Number(new RegExp(`^${strategy} +\\S+ +(\\S+) `, 'm').exec(stdout)?.[1]);
   for (const strategy of ['fixed', 'mtl', 'curriculum', 'learned']) {
     expect(loss(strategy)).toBeGreaterThan(0);
-    expect(existsSync(join(folder, 'runs/demo-strategies', strategy, 'metrics.jsonl'))).toBe(true);
+    expect(existsSync(join(folder, 'runs/demo-strategies/known-answer', strategy, 'metrics.jsonl'))).toBe(true);
   }
   expect(loss('learned')).toBeLessThan(loss('mtl'));
+  expect(stdout).toMatch(/^winner: learned \(test loss /m);
   expect(stdout).toMatch(/^clean {3}│.*█│ +\d+ % in the last quarter$/m);
-  expect(stdout).toMatch(/\nrun folders: runs\/demo-strategies\n$/);
+  expect(stdout).toMatch(/^It found the clean task/m);
+
+  // 2: a sentence that wait-5 gets right and wait-1 does not, and what that is worth.
+  const [, early] = /\n {2}wait-1\n([\s\S]*?)\n {2}wait-5\n/.exec(stdout) ?? [];
+  // Under wait-1 a word is written for each that is read.
+  expect(early).toMatch(/^( {2}READ \S+ +WRITE \S+\n)+/);
+  expect(early).toMatch(/\(wrong: \w+/);
+  expect(stdout).toMatch(/ {2}wait-5\n( {2}READ \S+\n){4} {2}READ \S+ +WRITE \S+\n/);
+  expect(stdout).toMatch(/ {2}→ .* \(right\)\n/);
+  const [waitOne, waitFive] = [1, 5].map((k) =>
+    (new RegExp(`^wait-${k} +(\\S+) +(\\S+)$`, 'm').exec(stdout) ?? []).map(Number),
+  );
+  expect(waitFive[1]).toBeGreaterThan(waitOne[1] + 10);
+  expect([waitOne[2], waitFive[2]].map(Math.round)).toEqual([1, 5]);
+
+  // 3: forecasts near what the planted signal allows, with a verdict on the difference.
+  const rankIC = (strategy: string) =>
+    Number(new RegExp(`^${strategy} +(0\\.\\d{4}) +0\\.\\d{4} `, 'm').exec(stdout)?.[1]);
+  for (const strategy of ['fixed', 'mtl', 'learned']) expect(rankIC(strategy)).toBeGreaterThan(0.15);
+  expect(stdout).toMatch(/^learned − (fixed|mtl): -?0\.\d{4} \(95 % interval -?0\.\d{4} to -?0\.\d{4}\)/m);
+
+  // 4: a report, and commands that work as they are printed.
+  expect(stdout).toMatch(
+    /\nreport: runs\/demo-strategies\/report\/index\.html\nrun folders: runs\/demo-strategies\nnext: /,
+  );
+  const commands = stdout.slice(stdout.indexOf('\nnext: ')).match(/tcts .*/g) ?? [];
+  expect(commands).toHaveLength(4);
+  const evaluate = commands.find((command) => command.startsWith('tcts evaluate')) ?? '';
+  expect(await tcts(folder, ...evaluate.split(' ').slice(1))).toMatchObject({ code: 0, stderr: '' });
+  // What the README says next.
+  expect(await tcts(folder, 'train', 'demo', '--quiet', '--set', 'training.episodes=2')).toMatchObject({ code: 0 });
 });
 
-test('the demo does not write over an earlier one, and speaks JSON', { timeout: 120_000 }, async () => {
+test('one part of the demo does not write over an earlier one, and speaks JSON', { timeout: 120_000 }, async () => {
   const folder = temporaryFolder();
-  const [first, second] = [await tcts(folder, 'demo', '--json'), await tcts(folder, 'demo', '--json', '--seed', '2')];
-  const [one, two] = [first, second].map(({ stdout }) => JSON.parse(stdout));
+  const demo = (...more: string[]) => tcts(folder, 'demo', 'known-answer', '--json', ...more);
+  const [one, two] = [await demo(), await demo('--seed', '2')].map(({ stdout }) => JSON.parse(stdout));
   expect([one.folder, two.folder]).toEqual(['runs/demo-strategies', 'runs/demo-strategies-2']);
-  expect(one.rows.map(({ strategy }: { strategy: string }) => strategy)).toEqual([
+  expect(one['known-answer'].rows.map(({ strategy }: { strategy: string }) => strategy)).toEqual([
     'fixed',
     'mtl',
     'curriculum',
     'learned',
   ]);
-  expect(two.rows[3].test.loss).not.toBe(one.rows[3].test.loss);
+  expect(two['known-answer'].rows[3].test.loss).not.toBe(one['known-answer'].rows[3].test.loss);
+  expect((await tcts(folder, 'demo', 'weather')).stderr).toMatch(
+    /there is no demo "weather", expected one of known-answer, translation, market/,
+  );
+  expect((await tcts(folder, 'demo', 'markte')).stderr).toContain('did you mean market?');
 });
 
 test('a plot has a row a task and a cell for some episodes', () => {
@@ -66,16 +101,3 @@ test.each([['demo'], ['train', '--help']])(
     expect((await ended).stderr).toBe('');
   },
 );
-
-test('the market is another demo', { timeout: 120_000 }, async () => {
-  const folder = temporaryFolder();
-  const { code, stdout, stderr } = await tcts(folder, 'demo', 'market', '--json');
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  const { rows } = JSON.parse(stdout) as { rows: { strategy: string; test: { RankIC: number } }[] };
-  expect(rows.map(({ strategy }) => strategy)).toEqual(['fixed', 'mtl', 'learned']);
-  // The planted signal allows .25 and less for what of it cannot be seen.
-  for (const { test: figures } of rows) expect(figures.RankIC).toBeGreaterThan(0.15);
-  expect((await tcts(folder, 'demo', 'weather')).stderr).toMatch(
-    /there is no demo "weather", expected one of demo, market/,
-  );
-});

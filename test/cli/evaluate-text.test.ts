@@ -152,3 +152,46 @@ describe('SimulEval and tcts evaluate', () => {
     }
   });
 });
+
+describe('a test sentence that is too long for the model', () => {
+  it('counts as an empty translation, is named, and costs no other', async () => {
+    // The model has 64 positions: 70 words and the end are too many.
+    const long = 'word '.repeat(70).trim();
+    const pairs = [...paired(GERMAN), [long, 'Wort'] as const];
+    const run = await randomTextRun(3, pairs, { source: moses('en'), target: moses('de') });
+    try {
+      const found: string[] = [];
+      const [scores] = await evaluateTranslation(run.folder, {
+        ...{ policies: ['wait-k:full'], beam: 1 },
+        onTooLong: (line, { message }) => found.push(`${line}: ${message}`),
+      });
+      expect(found).toEqual(['13: the sentence has 71 tokens with its end, the model reads at most 64']);
+      expect(scores).toMatchObject({ sentences: 13, tooLong: 1 });
+      const outputs = readFileSync(join(scores.folder, 'output.txt'), 'utf8').split('\n');
+      expect(outputs.slice(0, 13).map((line) => line === '')).toEqual([...Array(12).fill(false), true]);
+      expect(instancesOf(scores.folder)[12].delays).toEqual([]);
+    } finally {
+      run.remove();
+    }
+  });
+});
+
+describe('a source that is written without spaces', () => {
+  it('is read and counted character by character', async () => {
+    const chars = { language: 'zh', lowercase: false, normalize: false, tokenizer: { kind: 'char' } } as const;
+    const pairs = JAPANESE.map((line, i) => [line, GERMAN[i]] as const);
+    const run = await randomTextRun(4, pairs, { source: chars, target: moses('de') });
+    try {
+      const [{ folder }] = await evaluateTranslation(run.folder, {
+        ...{ policies: ['wait-k:2'], beam: 1, earlyEnd: 'block' },
+      });
+      for (const [i, { delays, source_length: length }] of instancesOf(folder).entries()) {
+        expect(length).toBe(Array.from(run.sources[i]).length);
+        // Wait-2 begins with the second character; the first word is complete when the next token is known not to attach.
+        if (delays.length > 1 && length > 4) expect(delays[0]).toBeLessThan(length);
+      }
+    } finally {
+      run.remove();
+    }
+  });
+});

@@ -3,8 +3,8 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openData } from '../../src/translate/data.js';
 import { evaluateTranslation } from '../../src/translate/evaluate.js';
+import { openData } from '../../src/translate/training.js';
 import { scoreJson } from './score-run.js';
 import { randomTranslationRun, type TranslationRun } from './translation-run.js';
 
@@ -35,8 +35,8 @@ describe('evaluating a translation run', () => {
     const chrf = await scoreJson<{ score: number }>('chrf', path('output.txt'), path('reference.txt'));
     expect(three.chrf).toBeCloseTo(chrf.score, 9);
     const latency = await scoreJson<Record<string, number>>('latency', path('instances.log'));
-    const { AL, LAAL, AP, DAL } = three.latency.simuleval!;
-    expect({ AL, LAAL, AP, DAL }).toEqual({ AL: latency.AL, LAAL: latency.LAAL, AP: latency.AP, DAL: latency.DAL });
+    const measures = ['AL', 'LAAL', 'AP', 'DAL', 'YAAL', 'ATD'] as const;
+    for (const name of measures) expect(three.latency.simuleval![name]).toBe(latency[name]);
   });
 
   it('writes instances as SimulEval does, with the delays of wait-k', async () => {
@@ -50,7 +50,9 @@ describe('evaluating a translation run', () => {
     expect(instances).toHaveLength(sentences);
     const outputs = read(folder, 'output.txt');
     const references = read(folder, 'reference.txt');
+    const samples = read(folder, 'comet.jsonl').map((line) => JSON.parse(line));
     for (const [i, instance] of instances.entries()) {
+      expect(samples[i]).toEqual({ src: run.sources[i], mt: outputs[i], ref: references[i] });
       expect(instance).toMatchObject({ index: i, prediction: outputs[i], reference: references[i] });
       // A word of the toy languages is one token: word i is written after min(i + 2, n) words.
       const n = run.sources[i].split(' ').length;
@@ -61,17 +63,18 @@ describe('evaluating a translation run', () => {
   });
 
   it('takes any policy, and says which one in the names of the folders', async () => {
-    const policies = ['wait-if-diff:initial=2', 'adaptive:max=4', 'wait-k:full'];
+    const policies = ['wait-if-diff:initial=2', 'adaptive:max=4', 'alignatt:f=1,heads=1+2', 'wait-k:full'];
     const scores = await evaluateTranslation(run.folder, { policies, beam: 1, earlyEnd: 'block' });
     const folders = scores.map(({ folder }) => relative(join(run.folder, 'evaluation'), folder));
     expect(folders).toEqual(
-      ['wait-if-diff-initial-2-step-1', 'adaptive-min-1-max-4-from-1-to-0', 'wait-full'].map(
+      ['wait-if-diff-initial-2-step-1', 'adaptive-min-1-max-4-from-1-to-0', 'alignatt-f-1-heads-1+2', 'wait-full'].map(
         (name) => `test-${name}-beam-1-no-early-end`,
       ),
     );
     expect(scores.map(({ policy, k }) => [policy, k])).toEqual([
       ['wait-if-diff:initial=2,step=1', null],
       ['adaptive:min=1,max=4,from=1,to=0', null],
+      ['alignatt:f=1,heads=1+2', null],
       ['wait-k:full', 'full'],
     ]);
     for (const { folder, sentences } of scores) {
@@ -79,7 +82,14 @@ describe('evaluating a translation run', () => {
       expect(instances).toHaveLength(sentences);
       for (const { delays, source_length: n } of instances) {
         // 2 + 1 words are the least for wait-if-diff, a lag of 4 the most for adaptive.
-        const least = folder.includes('wait-if-diff') ? 3 : folder.includes('adaptive') ? 1 : n;
+        // alignatt with f = 1 needs a token besides the last one.
+        const least = folder.includes('wait-if-diff')
+          ? 3
+          : folder.includes('adaptive')
+            ? 1
+            : folder.includes('alignatt')
+              ? 2
+              : n;
         expect(Math.min(...delays, n)).toBeGreaterThanOrEqual(Math.min(least, n));
         const ahead = delays.map((delay: number, i: number) => delay - i);
         if (folder.includes('adaptive')) expect(Math.max(...ahead, 0)).toBeLessThanOrEqual(4);
@@ -162,7 +172,14 @@ describe('tcts evaluate of a translation run', () => {
     expect(code).toBe(0);
     const { results, data, ...setting } = JSON.parse(stdout);
     expect(data).toMatchObject({ name: 'toy languages, seed 1', own: true });
-    expect(setting).toEqual({ run: run.folder, split: 'test', beam: 1, early_end: 'block', checkpoint: 'best' });
+    expect(setting).toEqual({
+      run: run.folder,
+      split: 'test',
+      beam: 1,
+      early_end: 'block',
+      length_penalty: 1,
+      checkpoint: 'best',
+    });
     expect(results.map(({ k }: { k: number }) => k)).toEqual([2, 4]);
     for (const result of results) {
       expect(result).toMatchObject({ sentences: 300, ended_early: 0 });
@@ -176,7 +193,7 @@ describe('tcts evaluate of a translation run', () => {
   });
 
   it('prints a table with the signature and the folder of the outputs', () => {
-    const { stdout } = evaluate('--k', '3', '--beam', '1');
+    const { stdout } = evaluate('--k', '3', '--beam', '1', '--all');
     expect(stdout).toMatch(/^k +BLEU +sacreBLEU +chrF +length +ended early/);
     expect(stdout).toContain(
       '300 sentences of test of toy languages, seed 1, beam 1, early end allowed, best parameters\n',
@@ -205,7 +222,9 @@ describe('tcts evaluate of a translation run', () => {
   it('refuses a policy that it does not know', () => {
     const { code, stderr } = evaluate('--policy', 'guess');
     expect(code).toBe(1);
-    expect(stderr).toContain('policy: expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, monotonic');
+    expect(stderr).toContain(
+      'policy: expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, alignatt, edatt, monotonic',
+    );
   });
 
   it('refuses a wait of 0', () => {

@@ -3,12 +3,14 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { waitK } from '../../src/translate/decode/policy.js';
+import { readSafetensors } from '../../src/optim/safetensors.js';
 import { Translator } from '../../src/translate/decode/translator.js';
 import { exportTranslation } from '../../src/translate/export.js';
+import { waitK } from '../../src/translate/policies/wait-k.js';
 import { openTrained } from '../../src/translate/trained.js';
 import { randomTranslationRun, type TranslationRun } from './translation-run.js';
 
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const outside = fileURLToPath(new URL('./exported-model.mjs', import.meta.url));
 
 let run: TranslationRun;
@@ -43,6 +45,29 @@ describe('an exported model', () => {
     expect(settings).toMatchObject({ main: 3, waits: 9, updates: 7, tokens: { start: 2, end: 2 } });
     expect(settings.encoderStep.inputs['encoder.keys.0']).toBe('f32[T, B, 16]');
     expect(settings.decoderStep.outputs['new.decoder.values.1']).toBe('f32[N, B, 16]');
+    // Two layers of two heads.
+    expect(settings.decoderStep.outputs.attention).toBe('f32[B, 4, S]');
+  });
+
+  it('can be had as its parameters alone, without the state of the optimiser', () => {
+    const file = join(run.scratch, 'model.safetensors');
+    const { stdout, stderr, status } = spawnSync(process.execPath, [main, 'export', run.folder, '--parameters', file], {
+      encoding: 'utf8',
+    });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(/model\.safetensors {2}\d+ kB\n$/);
+    const { tensors, metadata } = readSafetensors(file);
+    const { arena, model } = openTrained(run.folder);
+    expect([...tensors.keys()].sort()).toEqual([...arena.names].sort());
+    for (const name of arena.names) {
+      expect(tensors.get(name)).toEqual({ dtype: 'F32', shape: arena.shape(name), data: arena.value(name) });
+    }
+    expect(metadata).toEqual({ format: 'pt', model: JSON.stringify(model), updates: '7' });
+    const nothing = spawnSync(process.execPath, [main, 'export', run.folder], { encoding: 'utf8' });
+    expect(nothing).toMatchObject({
+      status: 1,
+      stderr: 'tcts: --onnx: missing: say what to write with --onnx or --parameters\n',
+    });
   });
 
   it('is refused where the vocabulary does not match the checkpoint', async () => {

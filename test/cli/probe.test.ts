@@ -145,15 +145,15 @@ test('two processes cannot probe in one folder', { timeout: 60_000 }, async () =
 
 test.each([
   [['absent.yaml'], /absent\.yaml.* does not exist/],
-  [['long.yaml', '--budget', '-0.1'], /--budget.*Expected a number above 0/],
-  [['long.yaml', '--budget', 'much'], /--budget.*Expected a number above 0/],
+  [['long.yaml', '--budget', '-0.1'], /--budget.*expected a number above 0/],
+  [['long.yaml', '--budget', 'much'], /--budget.*expected a number above 0/],
   [
     ['long.yaml', '--budget', '0.0001'],
     /budget: 30 updates are too few for 6 branches with 5 seeds, expected at least 40/,
   ],
-  [['long.yaml', '--seeds', '2'], /--seeds.*Expected a whole number from 3 to 100/],
+  [['long.yaml', '--seeds', '2'], /--seeds.*expected a whole number from 3 to 100/],
   [['long.yaml', '--trunk', '1.5'], /trunk: expected a share between 0 and 1, found 1\.5/],
-  [['long.yaml', '--checkpoints', '0'], /--checkpoints.*Expected a whole number from 1/],
+  [['long.yaml', '--checkpoints', '0'], /--checkpoints.*expected a whole number from 1/],
   [['long.yaml', '--set', 'training.step=3'], /training\.step: .*steps/],
   [['long.yaml', '--write', 'long.yaml'], /long\.yaml: --write: it is there already/],
   [['long.yaml', '--write', 'nowhere/x.yaml'], /nowhere\/x\.yaml: --write: cannot write it/],

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { planOf } from '../../src/cli/sweep-plan.js';
+import { planOf } from '../../src/cli/sweep-run.js';
 import { loadGrid, plannedRuns } from '../../src/sweep/index.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { startTcts, tcts } from './train-process.js';

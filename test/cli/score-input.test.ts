@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseForecast } from '../../src/cli/score-forecast-table.js';
+import { parseForecast } from '../../src/cli/score-forecast.js';
 import { splitLines } from '../../src/cli/score-input.js';
 
 const input = (content: string | Uint8Array) => ({

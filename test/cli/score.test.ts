@@ -241,16 +241,38 @@ describeWithShared('tcts score latency', () => {
       '{"delays": [2, 3, 3], "source_length": 3, "reference_length": 3}\n{"delays": [], "source_length": 4}\n',
     );
     const { stdout } = await score('latency', path, '--per-instance');
-    // Wait-2 with three words on both sides: AL = DAL = 2, AP = 8/9.
+    // Wait-2 with three words on both sides: AL = DAL = 2, AP = 8/9; the first word alone comes before the end, 2 late;
+    // the words end at 3, 4, 5, two after the source words 1, 2, 3.
     expect(stdout).toBe(
       [
-        '1\t2.000\t2.000\t0.889\t2.000',
-        '2\t–\t–\t–\t–',
-        'AL = 2.000  LAAL = 2.000  AP = 0.889  DAL = 2.000',
+        '1\t2.000\t2.000\t0.889\t2.000\t2.000\t2.000',
+        '2\t–\t–\t–\t–\t–\t–',
+        'AL = 2.000  LAAL = 2.000  AP = 0.889  DAL = 2.000  YAAL = 2.000  ATD = 2.000',
         'simuleval convention, 1 instance, 1 without output skipped, 1 without reference measured by their own length',
         '',
       ].join('\n'),
     );
+  });
+});
+
+describe('computation-aware latency', () => {
+  it('is measured by elapsed, which must be there and in the unit of the delays', async () => {
+    // Each word comes half a word after its delay: a first lag of 2.5, and 3.5 ≥ |x| ends AL: (2.5 + 3.5 − 1)/2.
+    const line = { delays: [2, 3, 3], elapsed: [2.5, 3.5, 3.5], source_length: 3, reference_length: 3 };
+    const path = file('elapsed.jsonl', `${JSON.stringify(line)}\n`);
+    const { stdout } = await score('latency', path, '--computation-aware');
+    expect(stdout).toContain('AL = 2.500  LAAL = 2.500');
+    expect(stdout).toContain('simuleval convention, computation-aware, 1 instance');
+    const zeros = file('zeros.jsonl', `${JSON.stringify({ ...line, elapsed: [0, 0, 0] })}\n`);
+    expect(await score('latency', zeros, '--computation-aware')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`${zeros}:1: elapsed: no elapsed times are recorded`),
+    });
+    const seconds = file('seconds.jsonl', `${JSON.stringify({ ...line, elapsed: [0.2, 0.3, 0.4] })}\n`);
+    expect(await score('latency', seconds, '--computation-aware')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('found 0.2 for a delay of 2'),
+    });
   });
 });
 

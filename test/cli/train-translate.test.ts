@@ -5,9 +5,9 @@ import { expect, test } from 'vitest';
 import { trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun } from '../../src/cli/training-run.js';
 import { loadConfig } from '../../src/run/index.js';
-import { openData } from '../../src/translate/data.js';
 import { LossEvaluation } from '../../src/translate/loss-evaluation.js';
 import { openTrained } from '../../src/translate/trained.js';
+import { openData } from '../../src/translate/training.js';
 import { temporaryFolder } from '../run/temporary.js';
 
 const toy = fileURLToPath(new URL('../../configs/toy.yaml', import.meta.url));

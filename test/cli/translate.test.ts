@@ -57,6 +57,8 @@ describe('tcts translate', () => {
     ['--k', '2'],
     ['--policy', 'wait-if-diff:initial=1'],
     ['--policy', 'adaptive:max=4'],
+    ['--policy', 'alignatt:f=1,layer=1,heads=2'],
+    ['--policy', 'edatt:alpha=.6'],
   ])('gives the same lines from standard input and from a file with %s %s', async (...policy) => {
     const lines = run.sources.slice(0, 5).toSpliced(2, 0, '');
     const file = join(run.scratch, 'input.txt');
@@ -143,6 +145,46 @@ describe('tcts translate', () => {
       stdout: expected,
       stderr: 'tcts: standard input:3: the text is not UTF-8\n',
     });
+  });
+
+  it('translates the lines of a file around one that is no text', async () => {
+    const [before, after] = run.sources;
+    const file = join(run.scratch, 'bytes.txt');
+    writeFileSync(
+      file,
+      Buffer.concat([Buffer.from(`${before}\n`), Uint8Array.of(0x61, 0xff, 0x0a), Buffer.from(after)]),
+    );
+    const expected = (await translate(`${before}\n\n${after}\n`, run.folder, '--beam', '1')).stdout;
+    expect(await translate('', run.folder, '--beam', '1', '--input', file)).toEqual({
+      code: 1,
+      stdout: expected,
+      stderr: `tcts: ${file}:2: the line is not UTF-8 text: it is left untranslated\n`,
+    });
+  });
+
+  it('lists the n best translations of each line of a file, the first of which is the translation', async () => {
+    const lines = run.sources.slice(0, 3);
+    const file = join(run.scratch, 'nbest.txt');
+    writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
+    const args = [run.folder, '--policy', 'wait-k:full', '--beam', '3', '--length-penalty', '0.6', '--input', file];
+    const single = (await translate('', ...args)).stdout.trimEnd().split('\n');
+    const { code, stdout } = await translate('', ...args, '--nbest', '3');
+    expect(code).toBe(0);
+    const listed = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(' ||| '));
+    expect(listed.map(([number]) => Number(number))).toEqual([0, 0, 0, 1, 1, 1, 2, 2, 2]);
+    for (const [i, line] of single.entries()) {
+      const own = listed.slice(3 * i, 3 * i + 3);
+      expect(own[0][1]).toBe(line);
+      expect(new Set(own.map(([, text]) => text)).size).toBe(3);
+      const scores = own.map(([, , score]) => Number(score));
+      expect(scores).toEqual(scores.toSorted((a, b) => b - a));
+    }
+    expect((await translate('', ...args, '--nbest', '4')).stderr).toBe(
+      'tcts: --nbest: expected at most the beam of 3, found 4\n',
+    );
   });
 
   it('refuses a folder that is no run', async () => {

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { createRun, saveBest, saveCheckpoint } from '../../src/run/index.js';
 import type { DataConfig } from '../../src/translate/config.js';
 import { openCorpus } from '../../src/translate/corpus/corpus.js';
-import { defaultFilters } from '../../src/translate/corpus/filters.js';
+import { defaultFilters } from '../../src/translate/corpus/encode-split.js';
 import { prepareTranslation } from '../../src/translate/corpus/prepare.js';
-import { openData } from '../../src/translate/data.js';
 import type { Languages } from '../../src/translate/text/languages.js';
 import type { PipelineConfig } from '../../src/translate/text/pipeline.js';
 import { saveTranslation } from '../../src/translate/trained.js';
+import { openData } from '../../src/translate/training.js';
 import { randomArena, tinyModel } from '../translate/decode-models.js';
 
 export interface TranslationRun {
@@ -89,7 +89,7 @@ function saveRandomRun(scratch: string, languages: Languages, data: DataConfig, 
     const data = arena.value(name) as Float32Array<ArrayBuffer>;
     return [`problem/model/${name}`, { dtype: 'F32', shape: arena.shape(name), data }] as const;
   });
-  const checkpoint = { step: 7, tensors: new Map(tensors), state: {} };
+  const checkpoint = { step: 7, tensors: new Map(tensors), state: { subject: { problem: { model: null } } } };
   saveCheckpoint(join(folder, 'checkpoints'), checkpoint);
   saveBest(join(folder, 'checkpoints'), checkpoint);
   run.lock.release();

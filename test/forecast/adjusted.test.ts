@@ -3,12 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { clean } from '../../src/forecast/data/clean.js';
-import { readCsv } from '../../src/forecast/data/csv.js';
 import { gather } from '../../src/forecast/data/features.js';
 import { labelTable } from '../../src/forecast/data/labels.js';
-import { Notes } from '../../src/forecast/data/notes.js';
-import type { Panel } from '../../src/forecast/data/panel.js';
-import { samplesBetween } from '../../src/forecast/data/samples.js';
+import { type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
+import { readCsv } from '../../src/forecast/formats/csv.js';
+import { Notes } from '../../src/forecast/formats/format.js';
 import { pearson } from '../../src/metrics/index.js';
 import { Random } from '../../src/random.js';
 import { dates, temporaryFolder, writeFiles } from './panels.js';
@@ -83,7 +82,7 @@ function walksWithSplits(): string {
 }
 
 /** Mean daily correlation of open / close, as the model sees it, with the return of the next day. */
-function informationInOpen(panel: Panel): number {
+function informationInOpen(panel: PricePanel): number {
   const samples = samplesBetween(panel, 0, DAYS - 2);
   const labels = labelTable(panel, samples, { kind: 'daily', horizons: [1], transform: 'raw' });
   const x = new Float32Array(samples.length * 5);

@@ -1,11 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import { Account } from '../../src/forecast/backtest/account.js';
-import { backtest } from '../../src/forecast/backtest/backtest.js';
-import { groupReturns } from '../../src/forecast/backtest/groups.js';
-import { risk } from '../../src/forecast/backtest/risk.js';
-import { topkDrop } from '../../src/forecast/backtest/topk-drop.js';
-import { samplesBetween } from '../../src/forecast/data/samples.js';
+import { backtest as tradeOn } from '../../src/forecast/backtest/backtest.js';
+import { Account, topkDrop } from '../../src/forecast/backtest/portfolio.js';
+import { groupReturns, risk } from '../../src/forecast/backtest/risk.js';
+import { backtestSchema, backtestSettings } from '../../src/forecast/backtest/settings.js';
+import { samplesBetween } from '../../src/forecast/data/panel.js';
 import { panelOfCloses } from './panels.js';
+
+type Backtest = typeof tradeOn;
+
+/** A backtest that trades at closes, so many days after the forecasts. */
+function backtest(
+  panel: Parameters<Backtest>[0],
+  samples: Parameters<Backtest>[1],
+  forecasts: ArrayLike<number>,
+  delay: number,
+  options?: Parameters<Backtest>[4],
+): ReturnType<Backtest> {
+  return tradeOn(panel, samples, forecasts, { delay, price: 'close' }, options);
+}
 
 describe('risk', () => {
   it('adds returns up: mean, mean over deviation, deepest fall of the sum', () => {
@@ -16,12 +28,12 @@ describe('risk', () => {
     expect(informationRatio).toBeCloseTo((0.004 / Math.sqrt(0.00118)) * Math.sqrt(238), 10);
     expect(maxDrawdown).toBeCloseTo(-0.05, 12);
     // As in qlib (cummax of the sums): a loss on the first day is no fall from anywhere.
-    expect(risk([-0.1, 0.05]).maxDrawdown).toBe(0);
+    expect(risk([-0.1, 0.05], 238).maxDrawdown).toBe(0);
   });
 
   it('is undefined for too few days', () => {
-    expect(risk([0.1]).informationRatio).toBeNaN();
-    expect(risk([]).annualReturn).toBeNaN();
+    expect(risk([0.1], 238).informationRatio).toBeNaN();
+    expect(risk([], 238).annualReturn).toBeNaN();
   });
 });
 
@@ -55,7 +67,7 @@ describe('the top-k-drop decision', () => {
 });
 
 describe('an account', () => {
-  const costs = { buy: 0.0005, sell: 0.0015, least: 5 };
+  const costs = { buy: 0.0005, sell: 0.0015, minimum: 5 };
 
   it('pays the rate, and at least the least cost', () => {
     const account = new Account(100_000, costs);
@@ -85,7 +97,7 @@ describe('an account', () => {
 });
 
 describe('a backtest', () => {
-  const free = { buy: 0, sell: 0, least: 0 };
+  const free = { buy: 0, sell: 0, minimum: 0 };
 
   it('trades on the close of the day after the forecast and compares with the index', () => {
     // Scores of day 0 prefer A, of day 1 B. Bought at the close of day 1 (A at 10), so day 1 earns nothing; A rises 5 % on
@@ -93,8 +105,8 @@ describe('a backtest', () => {
     const panel = panelOfCloses({ A: [10, 10, 10.5, 10.5], B: [20, 20, 20, 20.4] }, [100, 101, 101, 102.01]);
     const samples = samplesBetween(panel, 0, 1);
     const result = backtest(panel, samples, [2, 1, 1, 2], 1, {
-      hold: 1,
-      replace: 1,
+      top: 1,
+      drop: 1,
       costs: free,
       cash: 1000,
       invested: 1,
@@ -116,8 +128,8 @@ describe('a backtest', () => {
     const returns = (delay: number) =>
       [
         ...backtest(panel, samples, [2, 1, 2, 1, 2, 1], delay, {
-          hold: 1,
-          replace: 1,
+          top: 1,
+          drop: 1,
           costs: free,
           cash: 1000,
           invested: 1,
@@ -133,7 +145,7 @@ describe('a backtest', () => {
   it('separates returns and costs', () => {
     const panel = panelOfCloses({ A: [10, 10, 10.5] });
     const samples = samplesBetween(panel, 0, 1);
-    const result = backtest(panel, samples, [1, 1], 1, { hold: 1, replace: 1, cash: 1e6, invested: 0.5 });
+    const result = backtest(panel, samples, [1, 1], 1, { top: 1, drop: 1, cash: 1e6, invested: 0.5 });
     // 500,000 bought for 250; then 5 % on it. Nothing more: there is no other stock to buy.
     expect(result.costs[0]).toBeCloseTo(250 / 1e6, 12);
     expect(result.returns[0]).toBeCloseTo(0, 12);
@@ -145,10 +157,10 @@ describe('a backtest', () => {
     // A is suspended on day 1, B rises by 10 % (limit 9.5 %): only C can be bought.
     const panel = panelOfCloses({ A: [10, Number.NaN, 12], B: [10, 11, 12], C: [10, 10, 11] });
     const samples = samplesBetween(panel, 0, 0);
-    const options = { hold: 3, replace: 1, costs: free, cash: 900, invested: 1 };
+    const options = { top: 3, drop: 1, costs: free, cash: 900, invested: 1 };
     const result = backtest(panel, samples, [3, 2, 1], 1, options);
     expect(result.turnover[0]).toBeCloseTo(1 / 3, 12);
-    const higher = backtest(panel, samples, [3, 2, 1], 1, { ...options, priceLimit: 0.2 });
+    const higher = backtest(panel, samples, [3, 2, 1], 1, { ...options, limit: 0.2 });
     expect(higher.turnover[0]).toBeCloseTo(2 / 3, 12);
   });
 
@@ -159,8 +171,8 @@ describe('a backtest', () => {
     // Days 0 and 1: A, B, C; day 2: A, C.
     const scores = [3, 4, 0, 3, 4, 0, 3, 9];
     const { value, turnover } = backtest(panel, samples, scores, 1, {
-      hold: 2,
-      replace: 1,
+      top: 2,
+      drop: 1,
       costs: free,
       cash: 100,
       invested: 1,
@@ -175,8 +187,8 @@ describe('a backtest', () => {
     panel.members.set([0, 1, 0, 1, 0, 1], 4);
     const samples = samplesBetween(panel, 0, 3);
     const { turnover } = backtest(panel, samples, [9, 1, 9, 1, 1, 1], 1, {
-      hold: 1,
-      replace: 1,
+      top: 1,
+      drop: 1,
       costs: free,
       invested: 1,
     });
@@ -186,7 +198,7 @@ describe('a backtest', () => {
   it('does not trade a stock whose price is only repeated, with a volume of zero', () => {
     const panel = panelOfCloses({ A: [10, 10, 10] });
     panel.values[1 * 5 + 4] = 0;
-    expect([...backtest(panel, samplesBetween(panel, 0, 1), [1], 1, { hold: 1, replace: 1 }).turnover]).toEqual([0]);
+    expect([...backtest(panel, samplesBetween(panel, 0, 1), [1], 1, { top: 1, drop: 1 }).turnover]).toEqual([0]);
   });
 
   it('is measured against the members of the day before where there is no index', () => {
@@ -205,9 +217,105 @@ describe('a backtest', () => {
       /ends before the trades, 1 trading days after the forecasts of 2020-01-02/,
     );
     expect(() => backtest(panel, samplesBetween(panel, 1, 0), [], 1)).toThrow(/no sample to trade on/);
-    expect(() => backtest(panel, samplesBetween(panel, 0, 0), [1], 1, { hold: 0 })).toThrow(
-      /hold: cannot hold 0 stocks/,
+    expect(() => backtest(panel, samplesBetween(panel, 0, 0), [1], 1, { top: 0 })).toThrow(
+      /top: expected an integer of at least 1, found 0/,
     );
+  });
+});
+
+describe('the settings of a backtest', () => {
+  const COSTS = { buy: 0.001, sell: 0.002, minimum: 0 };
+
+  it('follow the worked example of docs/forecasting.md', () => {
+    const panel = panelOfCloses({ A: [10, 10, 11, 11], B: [20, 20, 20, 21] });
+    // Monday prefers A, Tuesday and Wednesday B; traded at the close of the day after.
+    const options = { top: 1, drop: 1, costs: COSTS, cash: 1000, invested: 1, limit: null } as const;
+    const course = backtest(panel, samplesBetween(panel, 0, 2), [2, 1, 1, 2, 1, 2], 1, options);
+    // Tuesday: A for 1000 / 1.001. Wednesday: it has risen by a tenth; sold at .2 %, B bought at .1 %. Thursday: B + 5 %.
+    const bought = 1000 / 1.001;
+    const sold = 1.1 * bought;
+    const exchanged = (0.998 * sold) / 1.001;
+    const expected = {
+      value: [bought, exchanged, 1.05 * exchanged],
+      returns: [0, 0.1, 0.05],
+      costs: [(0.001 * bought) / 1000, (0.002 * sold + 0.001 * exchanged) / bought, 0],
+      turnover: [bought / 1000, (sold + exchanged) / bought, 0],
+      exposure: [1, 1, 1],
+    };
+    for (const [key, days] of Object.entries(expected)) {
+      days.forEach((x, d) => {
+        expect(course[key as keyof typeof expected][d], `${key} ${d}`).toBeCloseTo(x, 5);
+      });
+    }
+    // The numbers that the page prints.
+    expect([...course.value].map((x) => x.toFixed(2))).toEqual(['999.00', '1095.61', '1150.39']);
+    expect(course.turnover[1]).toBeCloseTo(2.197, 3);
+    expect(course.costs[1]).toBeCloseTo(0.0033, 4);
+  });
+
+  it('trade at the open, with worth at the close', () => {
+    const panel = panelOfCloses({ A: [10, 10, 11, 11], B: [20, 20, 20, 20] });
+    // A opens Tuesday at 8 and closes at 10: bought at the open, it earns 25 % on the day. Its move of −20 % since Monday's
+    // close is beyond a limit of 9.5 %.
+    panel.values[1 * 2 * 5] = 8;
+    const options = { top: 1, drop: 1, costs: { buy: 0, sell: 0, minimum: 0 }, cash: 1000, invested: 1 };
+    const samples = samplesBetween(panel, 0, 1);
+    const open = { delay: 1, price: 'open' } as const;
+    const course = tradeOn(panel, samples, [2, 1, 2, 1], open, { ...options, limit: null });
+    expect([...course.returns].map((r) => Number(r.toFixed(6)))).toEqual([0.25, 0.1]);
+    const limited = tradeOn(panel, samples, [2, 1, 2, 1], open, options);
+    expect(limited.returns[0]).toBe(0);
+  });
+
+  it('split money by the forecasts', () => {
+    const panel = panelOfCloses({ A: [10, 10, 11], B: [10, 10, 10], C: [10, 10, 10] });
+    // Above the lowest, C's 1: A by 3, B by 1. Three quarters of the money rise by a tenth.
+    const options = { top: 2, drop: 1, weights: 'score', costs: { buy: 0, sell: 0, minimum: 0 }, invested: 1 } as const;
+    const course = backtest(panel, samplesBetween(panel, 0, 1), [4, 2, 1, 4, 2, 1], 1, { ...options, limit: null });
+    expect(course.returns[1]).toBeCloseTo(0.075, 6);
+  });
+
+  it('hold as much short as long', () => {
+    // The best rises by 10 %, the worst falls by 5 %: 15 %, of 100 % long and 100 % short. Two stocks are too few for 2 × 2.
+    const panel = panelOfCloses({ A: [10, 10, 11], B: [10, 10, 9.5] }, [1, 1, 2]);
+    const options = { top: 1, drop: 1, longShort: true, costs: COSTS, cash: 1000, invested: 1, limit: null } as const;
+    const samples = samplesBetween(panel, 0, 1);
+    const course = backtest(panel, samples, [2, 1, 2, 1], 1, options);
+    expect(course.returns[1]).toBeCloseTo(0.15, 6);
+    expect(course.exposure[0]).toBeCloseTo(2, 9);
+    expect(course.costs[0]).toBeCloseTo((2 * 0.001) / 1.001, 9);
+    expect(course.value[1]).toBeCloseTo(1000 * (1 - 0.002 / 1.001) * 1.15, 3);
+    // With nothing to compare with, unless it is asked for.
+    expect(course.benchmarkName).toBe('nothing');
+    expect([...course.benchmark]).toEqual([0, 0]);
+    expect(backtest(panel, samples, [2, 1, 2, 1], 1, { ...options, benchmark: 'index' }).benchmark[1]).toBe(1);
+    expect(course.thinDays).toEqual([]);
+    expect(backtest(panel, samples, [2, 1, 2, 1], 1, { ...options, top: 2 }).thinDays).toHaveLength(2);
+  });
+
+  it('come from presets, and yearly figures from the bars of the data', () => {
+    const settings = (config: Parameters<typeof backtestSchema.parse>[0], calendar: readonly string[]) =>
+      backtestSettings(backtestSchema.parse(config), calendar);
+    const daily = ['2020-01-01', '2020-01-02', '2020-01-03', '2020-01-06'];
+    const china = { costs: { buy: 0.0005, sell: 0.0015, minimum: 5 }, limit: 0.095, days: 238, top: 50, drop: 5 };
+    expect(settings({}, daily)).toMatchObject(china);
+    const us = { costs: { buy: 0.0005, sell: 0.0005, minimum: 0 }, limit: null, days: 252 };
+    expect(settings({ preset: 'us' }, daily)).toMatchObject(us);
+    expect(settings({ preset: 'us', costs: { buy: 0 }, limit: 0.1, days: 10 }, daily)).toMatchObject({
+      costs: { buy: 0, sell: 0.0005 },
+      limit: 0.1,
+      days: 10,
+    });
+    // A bar a week: 52 a year. Two a day on weekdays, over a year: twice 261.
+    const weeks = Array.from({ length: 53 }, (_, w) =>
+      new Date(Date.UTC(2020, 0, 3 + 7 * w)).toISOString().slice(0, 10),
+    );
+    expect(settings({}, weeks).days).toBe(52);
+    const bars = Array.from({ length: 365 }, (_, d) => new Date(Date.UTC(2021, 0, 1 + d)))
+      .filter((date) => date.getUTCDay() % 6 !== 0)
+      .flatMap((date) => ['T10:00', 'T14:00'].map((time) => date.toISOString().slice(0, 10) + time));
+    expect(settings({}, bars).days).toBeGreaterThan(515);
+    expect(settings({}, bars).days).toBeLessThan(530);
   });
 });
 

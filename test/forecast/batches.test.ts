@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Batches, type BatchPlan, chunks, dayChunks } from '../../src/forecast/data/batches.js';
-import { samplesBetween } from '../../src/forecast/data/samples.js';
-import { syntheticMarket } from '../../src/forecast/market.js';
+import { type BatchPlan, BatchSampler, chunks, dayChunks } from '../../src/forecast/data/batches.js';
+import { samplesBetween } from '../../src/forecast/data/panel.js';
+import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
 import { Random } from '../../src/random.js';
 
 const panel = syntheticMarket({ stocks: 7, days: 12, seed: 5 });
@@ -17,7 +17,7 @@ describe('batches', () => {
   it('go through all samples once an epoch, in another order each time', () => {
     fc.assert(
       fc.property(plan, fc.integer(), (chosen, seed) => {
-        const batches = new Batches(samples, chosen, new Random(seed));
+        const batches = new BatchSampler(samples, chosen, new Random(seed));
         const epochs = [0, 1].map((epoch) => {
           const seen: number[] = [];
           for (let i = 0; i < batches.batchesPerEpoch; i++) {
@@ -35,7 +35,7 @@ describe('batches', () => {
   });
 
   it('of days hold every sample of each of their days', () => {
-    const batches = new Batches(samples, { days: 2 }, new Random(1));
+    const batches = new BatchSampler(samples, { days: 2 }, new Random(1));
     for (let i = 0; i < 6; i++) {
       const days = [...batches.next()].map((position) => samples.day[position]!);
       const distinct = [...new Set(days)];
@@ -47,10 +47,10 @@ describe('batches', () => {
   it('continue from a saved state as if never stopped', () => {
     fc.assert(
       fc.property(plan, fc.integer({ min: 0, max: 40 }), (chosen, steps) => {
-        const batches = new Batches(samples, chosen, new Random('stop'));
+        const batches = new BatchSampler(samples, chosen, new Random('stop'));
         for (let i = 0; i < steps; i++) batches.next();
         const state = JSON.parse(JSON.stringify(batches.state()));
-        const resumed = new Batches(samples, chosen, new Random('other'), state);
+        const resumed = new BatchSampler(samples, chosen, new Random('other'), state);
         expect(resumed.epoch).toBe(batches.epoch);
         for (let i = 0; i < 30; i++) expect(resumed.next()).toEqual(batches.next());
       }),
@@ -59,11 +59,11 @@ describe('batches', () => {
   });
 
   it('refuse what cannot be a plan or a state', () => {
-    expect(() => new Batches(samples, { size: 0 }, new Random(1))).toThrow(
+    expect(() => new BatchSampler(samples, { size: 0 }, new Random(1))).toThrow(
       /batch\.size: 0 is not a positive whole number/,
     );
-    const state = { ...new Batches(samples, { size: 5 }, new Random(1)).state(), taken: 1000 };
-    expect(() => new Batches(samples, { size: 5 }, new Random(1), state)).toThrow(
+    const state = { ...new BatchSampler(samples, { size: 5 }, new Random(1)).state(), taken: 1000 };
+    expect(() => new BatchSampler(samples, { size: 5 }, new Random(1), state)).toThrow(
       /the saved position 1000 lies outside/,
     );
   });

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { clean, clipMoves } from '../../src/forecast/data/clean.js';
-import { Notes } from '../../src/forecast/data/notes.js';
-import { FIELDS, type Panel, valueAt } from '../../src/forecast/data/panel.js';
+import { FIELDS, type PricePanel, valueAt } from '../../src/forecast/data/panel.js';
+import { Notes } from '../../src/forecast/formats/format.js';
 import { dates, panelOfCloses } from './panels.js';
 
-const closesOf = (panel: Panel, stock: number): number[] =>
+const closesOf = (panel: PricePanel, stock: number): number[] =>
   panel.calendar.map((_, day) => valueAt(panel, day, stock, 'close'));
 
 describe('cleaning', () => {
@@ -64,7 +64,7 @@ describe('cleaning', () => {
 
   it('refuses prices of which some are adjusted and some are not', () => {
     // A close of half the open, as a later split leaves it when it alone is adjusted; six rows are more than a few.
-    const partly = (rows: number): Panel => {
+    const partly = (rows: number): PricePanel => {
       const draft = panelOfCloses({ A: Array<number>(10).fill(20) });
       for (let day = 0; day < rows; day++) draft.values[day * FIELDS.length + 3] = 10;
       return draft;
@@ -103,14 +103,18 @@ describe('cleaning', () => {
     { weight: 6, arbitrary: fc.array(price, { minLength: 5, maxLength: 5 }) },
     { weight: 1, arbitrary: fc.constant(Array<number>(5).fill(Number.NaN)) },
   );
-  const draftOf = (bars: number[][]): Panel => ({
+  const draftOf = (bars: number[][]): PricePanel => ({
     calendar: dates(bars.length / 2),
     symbols: ['A', 'B'],
     fields: FIELDS,
     values: Float32Array.from(bars.flat()),
     members: new Uint8Array(bars.length).fill(1),
   });
-  const copyOf = (panel: Panel): Panel => ({ ...panel, values: panel.values.slice(), members: panel.members.slice() });
+  const copyOf = (panel: PricePanel): PricePanel => ({
+    ...panel,
+    values: panel.values.slice(),
+    members: panel.members.slice(),
+  });
   const twoStocks = fc
     .array(fc.tuple(bar, bar), { minLength: 2, maxLength: 12 })
     .map((days) => [[1, 1, 1, 1, 1], [1, 1, 1, 1, 1], ...days.flat()]);

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { staleStocks, withStaleLabels } from '../../src/forecast/corruption.js';
-import { openDataSet } from '../../src/forecast/data-set.js';
-import type { Panel, Samples } from '../../src/forecast/index.js';
+import { openForecastData, staleStocks, withStaleLabels } from '../../src/forecast/dataset.js';
+import type { PricePanel, Samples } from '../../src/forecast/index.js';
 import { STATUS, smallConfig, smallProblem } from './small-market.js';
 
 const STALE = { corruption: { stale: 0.5, days: 2 } };
 
 /** Closes of each stock, day by day. */
-function panelOf(closes: readonly (readonly number[])[]): Panel {
+function panelOf(closes: readonly (readonly number[])[]): PricePanel {
   const days = closes[0].length;
   const values = Float32Array.from({ length: days * closes.length }, (_, at) => {
     return closes[at % closes.length][Math.floor(at / closes.length)];
@@ -72,7 +71,7 @@ describe('stale stocks', () => {
 });
 
 it('validation, test and the inputs of training stay as they are', async () => {
-  const [clean, stale] = [await openDataSet(smallConfig()), await openDataSet(smallConfig(STALE))];
+  const [clean, stale] = [await openForecastData(smallConfig()), await openForecastData(smallConfig(STALE))];
   expect(stale.validation.labels).toEqual(clean.validation.labels);
   expect(stale.test.labels).toEqual(clean.test.labels);
   expect(stale.normaliser).toEqual(clean.normaliser);
@@ -88,7 +87,7 @@ it('the scheduler sees the volatility, and the oracle keeps stale samples off th
   expect(plain.oracle).toBeUndefined();
   expect(plain.features.at(-1)!.name).toBe('labels');
   expect(problem.features.at(-1)).toEqual({ name: 'instrument', width: 1 });
-  const { stale } = await openDataSet(smallConfig(STALE));
+  const { stale } = await openForecastData(smallConfig(STALE));
   const batch = problem.nextBatch();
   const seen = new Float32Array(batch.positions.length);
   await problem.writeFeatures(batch, STATUS, ['instrument'], seen);

@@ -1,15 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { readCsv, writeCsv } from '../../src/forecast/data/csv.js';
-import { firstDayFrom } from '../../src/forecast/data/dates.js';
+import { firstDayFrom, PAPER_SPLIT, splitSamples } from '../../src/forecast/data/calendar.js';
 import { labelledSamples, labelTable } from '../../src/forecast/data/labels.js';
 import { fitNormaliser } from '../../src/forecast/data/normaliser.js';
-import { summarise } from '../../src/forecast/data/panel.js';
-import { readQlib } from '../../src/forecast/data/qlib.js';
-import { samplesBetween } from '../../src/forecast/data/samples.js';
-import type { Reading } from '../../src/forecast/data/source.js';
-import { PAPER_SPLIT, splitSamples } from '../../src/forecast/data/splits.js';
+import { samplesBetween, summarise } from '../../src/forecast/data/panel.js';
+import { readCsv, writeCsv } from '../../src/forecast/formats/csv.js';
+import type { Reading } from '../../src/forecast/formats/format.js';
+import { readQlib } from '../../src/forecast/formats/qlib.js';
 import { describeWithShared, shared } from '../shared.js';
 import { temporaryFolder } from './panels.js';
 

@@ -1,11 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
-import { formatFloat32, readCsv, writeCsv } from '../../src/forecast/data/csv.js';
-import { FIELDS, type Panel, valueAt } from '../../src/forecast/data/panel.js';
-import { readPanel } from '../../src/forecast/data/read.js';
+import { FIELDS, type PricePanel, samplesBetween, valueAt } from '../../src/forecast/data/panel.js';
+import { formatFloat32, readCsv, writeCsv } from '../../src/forecast/formats/csv.js';
+import { readPanel } from '../../src/forecast/formats/index.js';
 import { dates, temporaryFolder, writeFiles } from './panels.js';
 
 const home = temporaryFolder();
@@ -59,6 +60,67 @@ describe('a long CSV file', () => {
     expect(valueAt(panel, 1, 0, 'volume')).toBe(5);
   });
 
+  it.each(['null', 'NA', 'None', 'N/A', '.', 'nan', ' NULL '])('has NaN for %s', async (text) => {
+    const { panel } = await readCsv({ path: file(`${HEADER}\n2020-01-01,A,${text},2,1,1.5,${text}\n`) });
+    expect(FIELDS.map((field) => valueAt(panel, 0, 0, field))).toEqual([NaN, 2, 1, 1.5, NaN]);
+  });
+
+  it('may be unsorted, and repeat rows: both are counted', async () => {
+    const rows = [
+      '2020-01-03,A,3,3,3,3,1',
+      '2020-01-01,A,1,1,1,1,1',
+      '2020-01-02,A,2,2,2,2,1',
+      '2020-01-01,A,1,1,1,1,1',
+    ];
+    const path = file(`${HEADER}\n${rows.join('\n')}\n`);
+    const { panel, notes } = await readCsv({ path });
+    expect(panel.calendar).toEqual(['2020-01-01', '2020-01-02', '2020-01-03']);
+    expect([0, 1, 2].map((day) => valueAt(panel, day, 0, 'close'))).toEqual([1, 2, 3]);
+    expect(notes.summary()).toEqual([
+      `3 × row before an earlier date of its stock: sorted (first: A on 2020-01-01 in ${path}:3)`,
+      `1 × row that is there a second time with the same values: dropped (first: A on 2020-01-01 in ${path}:5)`,
+    ]);
+  });
+
+  it.each([
+    ['dmy', '03/04/2020', '2020-04-03'],
+    ['mdy', '03/04/2020', '2020-03-04'],
+    ['dmy', '3.4.2020', '2020-04-03'],
+  ] as const)('is read with dates in the order %s', async (dateOrder, text, date) => {
+    const path = file(`${HEADER}\n${text},A,1,1,1,1,1\n`);
+    expect((await readCsv({ path, dateOrder })).panel.calendar).toEqual([date]);
+    const wrong = file(`${HEADER}\n2020-04-03,A,1,1,1,1,1\n`);
+    await expect(readCsv({ path: wrong, dateOrder })).rejects.toThrow(/"2020-04-03" is not a date/);
+  });
+
+  it('may be gzipped, and is refused when the end is missing', async () => {
+    const bytes = gzipSync(`${HEADER}\n2020-01-01,A,1,1,1,1,1\n`);
+    const path = join(home, 'prices.csv.gz');
+    writeFileSync(path, bytes);
+    expect((await readPanel({ path })).panel.symbols).toEqual(['A']);
+    writeFileSync(path, bytes.subarray(0, bytes.length - 12));
+    await expect(readPanel({ path })).rejects.toThrow(/prices\.csv\.gz: not a whole gzip file/);
+  });
+
+  it('has bars within the day, and no volume, on request', async () => {
+    const bars = ['2020-01-01 09:30,A,1,1,1,1', '2020-01-01T10:00:00Z,A,1,1,1,2', '2020-01-02 09:30,A,1,1,1,3'];
+    const path = file(`date,symbol,open,high,low,close\n${bars.join('\n')}\n`);
+    const { panel } = await readCsv({ path, intraday: true, columns: { volume: null }, end: '2020-01-01' });
+    expect(panel.calendar).toEqual(['2020-01-01T09:30', '2020-01-01T10:00']);
+    expect(panel.fields).toEqual(['open', 'high', 'low', 'close']);
+    expect(samplesBetween(panel, 0, 1).length).toBe(2);
+  });
+
+  it('has factors of its own where they are asked for', async () => {
+    const path = file(`${HEADER},momentum,remark\n2020-01-01,A,1,1,1,1,1,-0.5,x\n2020-01-02,A,1,1,1,1,1,NA,y\n`);
+    const { panel } = await readCsv({ path }, { factors: ['momentum'] });
+    expect(panel.fields).toEqual([...FIELDS, 'momentum']);
+    expect([0, 1].map((day) => valueAt(panel, day, 0, 'momentum'))).toEqual([-0.5, NaN]);
+    await expect(readCsv({ path }, { factors: ['value'] })).rejects.toThrow(/:1: there is no column "value" among/);
+    await expect(readCsv({ path }, { factors: ['remark'] })).rejects.toThrow(/:2: remark: "x" is not a number/);
+    await expect(readCsv({ path }, { factors: ['close'] })).rejects.toThrow(/"close" is a column of prices already/);
+  });
+
   it('belongs to the market only during the spells of a membership file', async () => {
     const path = file(
       `${HEADER}\n${dates(3)
@@ -105,14 +167,24 @@ describe('a long CSV file', () => {
     ['a time of the day', `${HEADER}\n2020-01-01 10:30:00,A,1,1,1,1,1\n`, /:2: "2020-01-01 10:30:00" is not a date/],
     ['no symbol', `${HEADER}\n2020-01-01,,1,1,1,1,1\n`, /:2: the symbol is empty/],
     [
-      'unsorted dates',
-      `${HEADER}\n2020-01-02,A,1,1,1,1,1\n2020-01-01,A,1,1,1,1,1\n`,
-      /:3: A has 2020-01-01 after 2020-01-02/,
+      'a time of the day, and says how to read it',
+      `${HEADER}\n2020-01-01 10:30:00,A,1,1,1,1,1\n`,
+      /expected YYYY-MM-DD \(intraday: true reads times of the day\)/,
     ],
     [
-      'a date twice',
-      `${HEADER}\n2020-01-02,A,1,1,1,1,1\n2020-01-02,A,1,1,1,1,1\n`,
-      /:3: A has 2020-01-02 a second time/,
+      'a date that may be of two days',
+      `${HEADER}\n03/04/2020,A,1,1,1,1,1\n`,
+      /:2: "03\/04\/2020" is not a date, expected YYYY-MM-DD \(dateOrder: dmy or mdy reads it\)/,
+    ],
+    [
+      'a date of one order only',
+      `${HEADER}\n31.12.2020,A,1,1,1,1,1\n`,
+      /expected YYYY-MM-DD \(dateOrder: dmy reads it\)/,
+    ],
+    [
+      'a date twice, with other values',
+      `${HEADER}\n2020-01-02,A,1,1,1,1,1\n2020-01-03,A,1,1,1,1,1\n2020-01-02,A,1,1,1,2,1\n`,
+      /:4: A on 2020-01-02 has other values here than in line 2/,
     ],
     [
       'a price of zero',
@@ -172,7 +244,7 @@ describe('a long CSV file', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(row, { maxLength: 5 }), async (rows) => {
         const text = `${HEADER}\n${rows.join('\n')}`;
-        let panel: Panel;
+        let panel: PricePanel;
         try {
           ({ panel } = await readCsv({ path: file(text), maxMove: null }));
         } catch (error) {
@@ -200,6 +272,21 @@ describe('a folder of CSV files', () => {
     const { panel } = await readPanel({ path, maxMove: 0.9 });
     expect(panel.symbols).toEqual(['AA', 'BB']);
     expect(valueAt(panel, 1, 1, 'open')).toBe(2);
+  });
+
+  it('takes the code of a stock from a column Name, reads gzipped files and counts empty ones', async () => {
+    const rows = 'date,open,high,low,close,volume,Name\n2020-01-01,1,1,1,1,1,AAPL\n';
+    const path = writeFiles(join(home, 'named'), {
+      'stock_1.csv': rows,
+      'stock_2.csv.gz': gzipSync(rows.replace('AAPL', 'MSFT')),
+      'stock_3.csv': '',
+      'stock_4.csv': 'date,open,high,low,close,volume,Name\n',
+    });
+    const { panel, notes } = await readPanel({ path });
+    expect(panel.symbols).toEqual(['AAPL', 'MSFT']);
+    expect(notes.count('file of the folder without any row left out')).toBe(2);
+    const nothing = writeFiles(join(home, 'hollow'), { 'A.csv': '' });
+    await expect(readPanel({ path: nothing })).rejects.toThrow(/hollow: the file is empty/);
   });
 
   it('is refused without a CSV file, and names the file that is at fault', async () => {
@@ -250,7 +337,7 @@ describe('writing a panel', () => {
               ...(known === undefined ? [NaN, NaN, NaN, NaN, NaN] : [known[0], known[0], known[0], known[0], known[1]]),
             );
           }
-          const panel: Panel = {
+          const panel: PricePanel = {
             calendar: dates(days),
             symbols: ['A', 'B "x"', 'C, D', 'Ü'].slice(0, stocks),
             fields: FIELDS,
@@ -280,7 +367,7 @@ describe('writing a panel', () => {
 });
 
 /** What comes back of a panel, or undefined when it holds nothing that could come back (no price of a member). */
-async function writeAndRead(panel: Panel): Promise<Panel | undefined> {
+async function writeAndRead(panel: PricePanel): Promise<PricePanel | undefined> {
   const path = join(home, 'round.csv');
   writeCsv(panel, path, `${path}.members`);
   try {

@@ -2,18 +2,18 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { parseForecast } from '../../src/cli/score-forecast-table.js';
-import { createForecast } from '../../src/forecast/create.js';
-import { labelTable, type Panel, samplesBetween, writeCsv } from '../../src/forecast/data/index.js';
-import { type DataSet, openDataSet } from '../../src/forecast/data-set.js';
+import { parseForecast } from '../../src/cli/score-forecast.js';
+import { labelTable, type PricePanel, samplesBetween } from '../../src/forecast/data/index.js';
+import { type ForecastData, openForecastData } from '../../src/forecast/dataset.js';
 import { evaluateForecast, judge } from '../../src/forecast/evaluation.js';
-import { forecastDay, writeForecast } from '../../src/forecast/forecast-day.js';
-import { syntheticMarket } from '../../src/forecast/market.js';
+import { writeCsv } from '../../src/forecast/formats/csv.js';
+import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
+import { forecastDay, writeForecasts } from '../../src/forecast/predictions.js';
+import { createForecast } from '../../src/forecast/problem.js';
 import { dailyScores, forecastScores } from '../../src/metrics/index.js';
 import { Random } from '../../src/random.js';
 import { commonKeys, runSession } from '../../src/run/index.js';
-import { train, trainee } from '../../src/schedule/index.js';
-import { fixed } from '../../src/schedule/strategies/fixed.js';
+import { createStrategy, train, trainee } from '../../src/schedule/index.js';
 import { temporaryFolder } from './panels.js';
 import { SMALL, smallConfig } from './small-market.js';
 
@@ -36,7 +36,7 @@ async function makeRun(
   const subject = await createForecast(smallConfig(over), context);
   const config = { ...z.strictObject(commonKeys).parse({}), problem };
   const folder = join(home, name);
-  const whole = trainee(subject, fixed(subject, random, { task: null }));
+  const whole = trainee(subject, await createStrategy({ name: 'fixed', task: null }, subject, random));
   const steps = name === 'trees' ? 1 : 15;
   await runSession({ folder, config, total: 2 * steps, quiet: true }, whole, (session) =>
     train(whole, session, { episodes: name === 'trees' ? 1 : 2, steps }),
@@ -47,7 +47,7 @@ async function makeRun(
 }
 
 /** The days of a panel up to `last`, as prices in a CSV file. */
-function csvUntil(panel: Panel, last: string, name: string): string {
+function csvUntil(panel: PricePanel, last: string, name: string): string {
   const path = join(home, name);
   const days = panel.calendar.indexOf(last) + 1;
   const cells = days * panel.symbols.length;
@@ -106,7 +106,7 @@ describe.each(NETWORKS)('a run with %s', (name, over) => {
     expect(ranked).toEqual([...ranked].sort((a, b) => b - a));
 
     const out = join(home, `${name}-predictions.csv`);
-    writeForecast(out, forecast);
+    writeForecasts(out, [forecast]);
     const [head, first] = readFileSync(out, 'utf8').split('\n');
     expect(head).toBe('date,instrument,prediction,rank');
     expect(first).toBe(`${date},${forecast.stocks[0].instrument},${forecast.stocks[0].prediction},1`);
@@ -179,7 +179,7 @@ describe('a fall by half', () => {
   };
   const model = { name: 'linear' };
   const labels = { transform: 'raw' };
-  const labelOf = (data: DataSet, part: 'train' | 'test', panel: Panel, stock: number, date: string) => {
+  const labelOf = (data: ForecastData, part: 'train' | 'test', panel: PricePanel, stock: number, date: string) => {
     const { samples } = data[part];
     const at = samples.day.findIndex((day, i) => panel.calendar[day] === date && samples.stock[i] === stock);
     return labelTable(panel, samples, { kind: 'daily', horizons: [1], transform: 'raw' })[at];
@@ -187,7 +187,7 @@ describe('a fall by half', () => {
 
   it('is seen clipped by a model that is asked to, and counts in full in scores and backtest', async () => {
     const data = { format: 'csv', path: falls(), maxMove: 0.3 };
-    const set = await openDataSet(smallConfig({ data, model, labels }));
+    const set = await openForecastData(smallConfig({ data, model, labels }));
     // The day's own return multiplies it: at most some per cent.
     const [trained, happened] = [set.cleaned, set.panel].map((panel) => labelOf(set, 'train', panel, 0, '2015-02-27'));
     expect(trained).toBeCloseTo(-0.3, 5);
@@ -196,7 +196,7 @@ describe('a fall by half', () => {
 
     const { folder, test } = await makeRun('clipped', { data, model, labels });
     const { backtest, notes } = await evaluateForecast(folder, {
-      backtest: { hold: 20, replace: 20, costs: { buy: 0, sell: 0, least: 0 }, invested: 1, priceLimit: 9 },
+      backtest: { top: 20, drop: 20, costs: { buy: 0, sell: 0, minimum: 0 }, invested: 1, limit: 9 },
     });
     expect(notes).toEqual([]);
     const predictions = readFileSync(join(folder, 'evaluation/test/predictions.csv'), 'utf8').split('\n');
@@ -216,7 +216,7 @@ describe('a fall by half', () => {
   });
 
   it('is believed where nobody asked', async () => {
-    const set = await openDataSet(smallConfig({ data: { format: 'csv', path: falls() }, model, labels }));
+    const set = await openForecastData(smallConfig({ data: { format: 'csv', path: falls() }, model, labels }));
     expect(set.cleaned).toBe(set.panel);
     expect(Math.min(...set.train.labels)).toBeLessThan(-0.44);
   });
@@ -238,7 +238,7 @@ it('an evaluation on data that begin with the part says that windows are not who
   const { folder } = await makeRun('short', { model: { name: 'linear' } });
   const market = syntheticMarket({ stocks: 20, days: 160, strength: 0.6, seed: 1 });
   const from = market.calendar.indexOf('2015-04-27');
-  const part = (days: number): Panel => ({
+  const part = (days: number): PricePanel => ({
     ...market,
     calendar: market.calendar.slice(days),
     values: market.values.slice(days * 20 * 5),
@@ -255,6 +255,8 @@ it('an evaluation on data that begin with the part says that windows are not who
       count: 1,
       first: '2015-05-01 has 4',
     },
+    // The market has 20 stocks.
+    { kind: 'day with fewer stocks than the 50 to hold', count: 29, first: '2015-05-01' },
   ]);
 });
 

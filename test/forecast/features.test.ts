@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { columnCount, type FeatureSpec, gather } from '../../src/forecast/data/features.js';
-import { median } from '../../src/forecast/data/median.js';
-import { fitNormaliser, normaliserFromJson, normaliserToJson } from '../../src/forecast/data/normaliser.js';
-import { FIELDS, type Panel } from '../../src/forecast/data/panel.js';
-import { samplesBetween } from '../../src/forecast/data/samples.js';
+import { fitNormaliser, median, normaliserFromJson, normaliserToJson } from '../../src/forecast/data/normaliser.js';
+import { FIELDS, type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
 import { dates, panelOfCloses } from './panels.js';
 
 /** Two stocks, three days; open, high, low, close, volume of each. */
-const panel: Panel = {
+const panel: PricePanel = {
   calendar: dates(3),
   symbols: ['A', 'B'],
   fields: FIELDS,
@@ -72,7 +70,7 @@ describe('features', () => {
     const values = Float32Array.from(
       Array.from({ length: 6 }, (_, i) => [...panel.values.slice(i * 5, i * 5 + 5), 3]).flat(),
     );
-    const withVwap: Panel = { ...panel, fields: [...FIELDS, 'vwap'], values };
+    const withVwap: PricePanel = { ...panel, fields: [...FIELDS, 'vwap'], values };
     const out = new Float32Array(12);
     gather(withVwap, { kind: 'alpha360', window: 2 }, samples, Int32Array.of(3), out, 'flat');
     expect([...out.subarray(8, 10)]).toEqual([0.75, 0.75]);

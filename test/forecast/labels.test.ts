@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { labelledSamples, labelReach, labelTable } from '../../src/forecast/data/labels.js';
-import { samplesBetween } from '../../src/forecast/data/samples.js';
+import { samplesBetween } from '../../src/forecast/data/panel.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 import { panelOfCloses } from './panels.js';
 

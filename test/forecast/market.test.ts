@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { clean } from '../../src/forecast/data/clean.js';
 import { labelTable } from '../../src/forecast/data/labels.js';
-import { Notes } from '../../src/forecast/data/notes.js';
-import { valueAt } from '../../src/forecast/data/panel.js';
-import { samplesBetween } from '../../src/forecast/data/samples.js';
-import { syntheticMarket } from '../../src/forecast/market.js';
+import { samplesBetween, valueAt } from '../../src/forecast/data/panel.js';
+import { Notes } from '../../src/forecast/formats/format.js';
+import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
 
 const market = syntheticMarket({ stocks: 150, days: 600, seed: 11 });
 

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { architectureOf, modelSchema, type NetworkConfig, type TrunkMode } from '../../src/forecast/models/index.js';
-import { createNetwork, inputValue, openInference } from '../../src/forecast/network.js';
+import { type ModelConfig, modelNamed, modelSchema } from '../../src/forecast/models/index.js';
+import type { TrunkMode } from '../../src/forecast/models/model.js';
+import { createNetwork, inputValue, openForward } from '../../src/forecast/network.js';
 import { Training } from '../../src/optim/index.js';
 import { Random } from '../../src/random.js';
 import type { Parameters, Tensor, Value } from '../../src/tensor/index.js';
@@ -24,10 +25,10 @@ const { cases } = JSON.parse(readFileSync(new URL('models.json', import.meta.url
   cases: Record<string, ModelCase>;
 };
 
-const network = (values: Record<string, unknown>): NetworkConfig => modelSchema.parse(values) as NetworkConfig;
+const network = (values: Record<string, unknown>): ModelConfig => modelSchema().parse(values);
 
 /** Every model, in the sizes of the reference values. */
-const MODELS: Record<string, NetworkConfig> = {
+const MODELS: Record<string, ModelConfig> = {
   gru: network({ name: 'gru', hidden: 4 }),
   lstm: network({ name: 'lstm', hidden: 4 }),
   alstm: network({ name: 'alstm', hidden: 4 }),
@@ -48,7 +49,7 @@ function ourNames(parameters: Record<string, Stored>): Record<string, Stored> {
 
 function trunkOf(name: string, mode: TrunkMode) {
   return (p: Parameters, { x, day }: Record<string, Tensor>) => ({
-    out: architectureOf(MODELS[name]).trunk(p, { x, day }, mode),
+    out: modelNamed(name).architecture!.trunk(p, { x, day }, MODELS[name], mode),
   });
 }
 
@@ -140,7 +141,7 @@ describe.each(POSSIBLE)('%s with the sharing %s', (name, sharing) => {
     for (let step = 0; step < 60; step++) losses.push((await training.step(feeds, 0.02)).loss);
     expect(losses.at(-1)!).toBeLessThan(0.8 * losses[0]);
 
-    const inference = await openInference(net, training.arena, 1);
+    const inference = await openForward(net, training.arena, 1);
     const { forecasts } = await inference.run(inputs);
     expect(forecasts.shape).toEqual([B, sharing === 'heads' ? K : 1]);
     await inference.close();
@@ -177,7 +178,7 @@ it.each(Object.keys(MODELS))(
       random: new Random(1),
       optimizer: { name: 'adam' },
     });
-    const inference = await openInference(net, training.arena, 1);
+    const inference = await openForward(net, training.arena, 1);
     const run = async (samples: readonly number[]) => {
       const day = { data: BigInt64Array.from(samples, (b) => BigInt(Math.floor(b / 6))), shape: [samples.length] };
       const feeds = { x: inputValue(net, layOut(samples), samples.length), ...(net.seesDays ? { day } : {}) };

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { forecastSchema } from '../../src/forecast/config.js';
 import { labelTable } from '../../src/forecast/data/labels.js';
-import type { Panel } from '../../src/forecast/data/panel.js';
-import { samplesBetween } from '../../src/forecast/data/samples.js';
+import { type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
 import { judge } from '../../src/forecast/evaluation.js';
 import { Random } from '../../src/random.js';
 import { panelOfCloses } from './panels.js';
@@ -13,7 +12,7 @@ const DAYS = 260;
 const SIGMA = 0.02;
 
 /** Independent returns with a deviation of 2 %: nothing but the future itself tells of the future. */
-function randomWalks(): Panel {
+function randomWalks(): PricePanel {
   const random = new Random(1);
   const walk = () => {
     let price = 10;
@@ -29,7 +28,7 @@ const panel = randomWalks();
 const samples = samplesBetween(panel, 1, DAYS - 11);
 
 /** The ten best of a hundred, all exchanged every day, so that a position is held for exactly one day. */
-const DAILY = { hold: 10, replace: 10, costs: { buy: 0, sell: 0, least: 0 } };
+const DAILY = { top: 10, drop: 10, costs: { buy: 0, sell: 0, minimum: 0 } };
 
 type Labels = { readonly kind: 'daily' | 'cumulative'; readonly shift: number };
 
@@ -90,7 +89,7 @@ describe.each([0, 1])('a backtest of cumulative labels with shift %i', (shift) =
 
 it('with slow turnover an oracle of the main task still earns the most', () => {
   // One of ten is exchanged a day: a tenth of the portfolio is the best of about 90, 2.5 σ = 5 %, so .5 % a day.
-  const slow = { ...DAILY, replace: 1 };
+  const slow = { ...DAILY, drop: 1 };
   for (const { shift } of LABELS) {
     const labels = { kind: 'daily', shift } as const;
     expect(excess(labels, 1, oracle(labels, 1), slow)).toBeGreaterThan(0.9);
@@ -110,4 +109,46 @@ it('says where it trades, and whether anyone could', () => {
   expect(where({ kind: 'daily', shift: 1 }, 3)).toEqual([3, true, 1]);
   expect(where({ kind: 'cumulative', shift: 0 }, 3)).toEqual([0, false, 3]);
   expect(where({ kind: 'cumulative', shift: 1 }, 3)).toEqual([1, true, 3]);
+});
+
+describe.each(['close', 'next-open', 'next-close'] as const)('a backtest that trades at the %s', (trade) => {
+  const opened = { ...panel, values: panel.values.slice() };
+  const at = (day: number, stock: number) => (day * STOCKS + stock) * 5;
+  const random = new Random(7);
+  // Opens lie anywhere between two closes, so that a return from open to open is no return from close to close.
+  for (let day = 1; day < DAYS; day++) {
+    for (let stock = 0; stock < STOCKS; stock++) {
+      const [before, close] = [panel.values[at(day - 1, stock) + 3], panel.values[at(day, stock) + 3]];
+      opened.values[at(day, stock)] = before + random.uniform() * (close - before);
+    }
+  }
+  const price = (day: number, stock: number) =>
+    trade === 'next-open' ? opened.values[at(day, stock)] : opened.values[at(day, stock) + 3];
+  const delay = trade === 'close' ? 0 : 1;
+  /** The return from the price of the trade to that of the next one. */
+  const known = Float32Array.from(samples.day, (day, i) => {
+    const stock = samples.stock[i];
+    return price(day + delay + 1, stock) / price(day + delay, stock) - 1;
+  });
+  const config = forecastSchema.parse({ ...SMALL, tasks: [1], main: 1, backtest: { ...DAILY, trade, limit: null } });
+
+  it('gives an oracle what it must', () => {
+    const { figures } = judge(config, opened, samples, known);
+    // A position is held from one trade to the next. Opens at random places between closes: their returns have a variance
+    // of about two thirds of σ², so that the best tenth has 1.755 σ √(2/3).
+    expect(figures.backtest.excess.annualReturn).toBeGreaterThan(trade === 'next-open' ? 0.75 * FORTUNE : FORTUNE);
+    expect(figures.backtest).toMatchObject({ delay, executable: trade !== 'close' });
+  });
+
+  it('leaves a random forecast with minus its costs', () => {
+    const noise = Float32Array.from({ length: samples.length }, () => random.normal());
+    const costs = { buy: 0.01, sell: 0.01, minimum: 0 };
+    const { figures, course } = judge(config, opened, samples, noise, { costs });
+    const { excess: gross, excessAfterCosts, turnover } = figures.backtest;
+    expect(Math.abs(gross.annualReturn)).toBeLessThan(NOTHING);
+    // A hundredth of what is traded, every day.
+    expect(excessAfterCosts.annualReturn - gross.annualReturn).toBeCloseTo(-0.01 * turnover * 238, 6);
+    expect(excessAfterCosts.annualReturn).toBeLessThan(-3);
+    expect(course.value.at(-1)).toBeLessThan(0.1 * course.value[0]);
+  });
 });

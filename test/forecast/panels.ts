@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll } from 'vitest';
-import { formatDay, parseDay } from '../../src/forecast/data/dates.js';
-import { FIELDS, type Panel } from '../../src/forecast/data/panel.js';
+import { formatDay, parseDay } from '../../src/forecast/data/calendar.js';
+import { FIELDS, type PricePanel } from '../../src/forecast/data/panel.js';
 
 /** A folder that is gone when the tests of this file have run. */
 export function temporaryFolder(): string {
@@ -27,7 +27,7 @@ export function dates(count: number, start = '2020-01-01'): string[] {
 }
 
 /** A panel of closes [stock][day]; open = high = low = close, volume 100 where there is a close. */
-export function panelOfCloses(closes: Record<string, readonly number[]>, index?: readonly number[]): Panel {
+export function panelOfCloses(closes: Record<string, readonly number[]>, index?: readonly number[]): PricePanel {
   const symbols = Object.keys(closes);
   const days = closes[symbols[0]!]!.length;
   const values = new Float32Array(days * symbols.length * FIELDS.length);

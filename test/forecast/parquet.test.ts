@@ -5,9 +5,9 @@ import fc from 'fast-check';
 import { type ColumnSource, parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
-import { type Panel, valueAt } from '../../src/forecast/data/panel.js';
-import { readParquet } from '../../src/forecast/data/parquet.js';
-import { readPanel } from '../../src/forecast/data/read.js';
+import { type PricePanel, valueAt } from '../../src/forecast/data/panel.js';
+import { readPanel } from '../../src/forecast/formats/index.js';
+import { readParquet } from '../../src/forecast/formats/parquet.js';
 import { temporaryFolder } from './panels.js';
 
 const home = temporaryFolder();
@@ -84,7 +84,11 @@ describe('a Parquet file', () => {
       { date: { data: [new Date('2020-01-01T09:30:00Z'), null, null] } },
       /parquet:1: "2020-01-01T09:30:00\.000Z" is not/,
     ],
-    ['unsorted dates', { symbol: { data: ['A', 'B', 'B'] } }, /parquet:3: B has 2020-01-02 a second time/],
+    [
+      'a date twice, with other values',
+      { symbol: { data: ['A', 'B', 'B'] } },
+      /parquet:3: B on 2020-01-02 has other values here than in line 2/,
+    ],
     ['a price of zero', { close: { data: [10, 0, 5] } }, /parquet:2: close of A on 2020-01-02 is 0/],
   ])('is refused with %s', async (_, changes, message) => {
     const reading = readParquet({ path: file(table(changes)) });
@@ -106,7 +110,7 @@ describe('a Parquet file', () => {
       fc.asyncProperty(damage, async (places) => {
         const bytes = whole.slice();
         for (const [at, byte] of places) bytes[at] = byte;
-        let panel: Panel;
+        let panel: PricePanel;
         try {
           ({ panel } = await readParquet({ path: file(bytes) }, 1500));
         } catch (error) {

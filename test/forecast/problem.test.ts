@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { openDataSet } from '../../src/forecast/data-set.js';
-import type { ForecastBatch, ForecastProblem } from '../../src/forecast/problem.js';
+import type { ForecastBatch } from '../../src/forecast/dataset.js';
+import { openForecastData } from '../../src/forecast/dataset.js';
+import type { ForecastProblem } from '../../src/forecast/problem.js';
 import { copySnapshot, remainingGroups } from '../../src/schedule/index.js';
 import { STATUS, smallConfig, smallProblem } from './small-market.js';
 
@@ -201,8 +202,8 @@ describe('validation', () => {
 
   it('as a rank correlation lies between -1 and 1, and every n-th day is fewer days', async () => {
     const [all, some] = [
-      await openDataSet(smallConfig()),
-      await openDataSet(smallConfig({ validation: { everyDays: 3 } })),
+      await openForecastData(smallConfig()),
+      await openForecastData(smallConfig({ validation: { everyDays: 3 } })),
     ];
     const days = (data: typeof all) => data.validation.samples.dayStarts.length - 1;
     expect(days(some)).toBe(Math.ceil(days(all) / 3));
@@ -231,7 +232,9 @@ it('gradients of a task are those that a step follows', async () => {
 });
 
 it('a main task that is not among the tasks is refused', async () => {
-  await expect(openDataSet(smallConfig({ main: 7 }))).rejects.toThrow('problem.main: 7 is not among the tasks 1, 2, 3');
+  await expect(openForecastData(smallConfig({ main: 7 }))).rejects.toThrow(
+    'problem.main: 7 is not among the tasks 1, 2, 3',
+  );
 });
 
 it('a state of other prices is refused', async () => {

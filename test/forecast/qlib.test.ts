@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
 import { valueAt } from '../../src/forecast/data/panel.js';
-import { readQlib } from '../../src/forecast/data/qlib.js';
+import { readQlib } from '../../src/forecast/formats/qlib.js';
 import { dates, series, stockFiles, temporaryFolder, writeFiles } from './panels.js';
 
 const home = temporaryFolder();

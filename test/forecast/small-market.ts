@@ -1,6 +1,5 @@
 import { type ForecastConfig, forecastSchema } from '../../src/forecast/config.js';
-import { openDataSet } from '../../src/forecast/data-set.js';
-import type { NetworkConfig } from '../../src/forecast/models/index.js';
+import { openForecastData } from '../../src/forecast/dataset.js';
 import { ForecastProblem } from '../../src/forecast/problem.js';
 import { Random } from '../../src/random.js';
 import type { Status } from '../../src/schedule/index.js';
@@ -20,8 +19,8 @@ export const SMALL = {
   learningRate: 0.01,
 };
 
-export function smallConfig(over: Record<string, unknown> = {}): ForecastConfig & { model: NetworkConfig } {
-  return forecastSchema.parse({ ...SMALL, ...over }) as ForecastConfig & { model: NetworkConfig };
+export function smallConfig(over: Record<string, unknown> = {}): ForecastConfig {
+  return forecastSchema.parse({ ...SMALL, ...over });
 }
 
 export async function smallProblem(
@@ -31,7 +30,7 @@ export async function smallProblem(
 ): Promise<ForecastProblem> {
   const config = smallConfig(over);
   const context = { random: new Random(seed), threads: 1, workers };
-  return ForecastProblem.create(config, await openDataSet(config), context);
+  return ForecastProblem.create(config, await openForecastData(config), context);
 }
 
 export const STATUS: Status = { update: 1, updates: 10, performance: -1, meanPerformance: -1 };

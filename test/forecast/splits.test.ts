@@ -1,15 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import {
+  firstDayFrom,
+  formatDay,
+  lastDayUntil,
+  parseDay,
+  type SplitDates,
+  splitSamples,
+} from '../../src/forecast/data/calendar.js';
 import { clean } from '../../src/forecast/data/clean.js';
-import { firstDayFrom, formatDay, lastDayUntil, parseDay } from '../../src/forecast/data/dates.js';
 import { columnCount, gather } from '../../src/forecast/data/features.js';
 import { labelReach, labelTable } from '../../src/forecast/data/labels.js';
 import { fitNormaliser } from '../../src/forecast/data/normaliser.js';
-import { Notes } from '../../src/forecast/data/notes.js';
-import type { Panel } from '../../src/forecast/data/panel.js';
-import type { Samples } from '../../src/forecast/data/samples.js';
-import { type SplitDates, splitSamples } from '../../src/forecast/data/splits.js';
-import { syntheticMarket } from '../../src/forecast/market.js';
+import type { PricePanel, Samples } from '../../src/forecast/data/panel.js';
+import { Notes } from '../../src/forecast/formats/format.js';
+import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
 
 const panel = syntheticMarket({ stocks: 6, days: 60, seed: 3 });
 const day = (i: number): string => panel.calendar[i]!;
@@ -28,7 +33,7 @@ describe('splits', () => {
     'changing any price after the end of %s leaves its samples unchanged',
     (part) => {
       const spec = { kind: 'ohlcv', window: 8 } as const;
-      const everything = (market: Panel): unknown => {
+      const everything = (market: PricePanel): unknown => {
         const { cleaned } = clean(
           { ...market, values: market.values.slice(), members: market.members.slice() },
           0.3,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { networkRows, weightMatrix } from '../../src/forecast/task-weights.js';
+import { networkRows, weightMatrix } from '../../src/forecast/network.js';
 
 // Two samples, three tasks; the first sample on task 0 (the main one), the second on task 2.
 const shares = Float32Array.of(1, 0, 0, 0, 0, 1);

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { beforeAll, expect, it } from 'vitest';
 import {
+  type LabelledTable,
   predictTrees,
-  type Samples,
   type TrainedTrees,
   type TreeOptions,
   tableOfRows,
@@ -61,7 +61,7 @@ describeWithShared('boosted trees against LightGBM 4.1', () => {
   });
 });
 
-interface Csv extends Samples {
+interface Csv extends LabelledTable {
   readonly labels: Float64Array;
   /** [rows, features] */
   readonly values: Float32Array;

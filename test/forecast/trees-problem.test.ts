@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { createForecast } from '../../src/forecast/create.js';
-import { openDataSet } from '../../src/forecast/data-set.js';
-import { TreesProblem } from '../../src/forecast/trees-problem.js';
+import { openForecastData } from '../../src/forecast/dataset.js';
+import { createForecast } from '../../src/forecast/problem.js';
+import { TreesProblem } from '../../src/forecast/trees/problem.js';
 import { Random } from '../../src/random.js';
 import { copySnapshot } from '../../src/schedule/index.js';
 import { smallConfig } from './small-market.js';
@@ -13,7 +13,7 @@ const TREES = {
 
 async function treesProblem(seed = 1) {
   const config = smallConfig(TREES) as never;
-  return new TreesProblem(config, await openDataSet(config), new Random(seed), 1);
+  return new TreesProblem(config, await openForecastData(config), new Random(seed), 1);
 }
 
 async function grow(problem: TreesProblem, task: number): Promise<number> {

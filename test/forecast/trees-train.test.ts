@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
 import {
   featureImportance,
+  type LabelledTable,
   predictTrees,
-  type Samples,
   type TreeOptions,
   tableOfColumns,
   tableOfRows,
@@ -24,16 +24,16 @@ const exact: Partial<TreeOptions> = {
   minSumHessianInLeaf: 0,
 };
 
-function samples(columns: number[][], labels: number[], weights?: number[]): Samples {
+function samples(columns: number[][], labels: number[], weights?: number[]): LabelledTable {
   return { table: tableOfColumns(columns), labels, weights };
 }
 
-async function learn(training: Samples, options: Partial<TreeOptions> = {}) {
+async function learn(training: LabelledTable, options: Partial<TreeOptions> = {}) {
   const { model } = await trainTrees({ training, options: { ...exact, ...options } });
   return { model, predictions: predictions(model, training) };
 }
 
-function predictions(model: Parameters<typeof predictTrees>[0], { table }: Samples): number[] {
+function predictions(model: Parameters<typeof predictTrees>[0], { table }: LabelledTable): number[] {
   const rows = new Float32Array(table.rows * table.features);
   const column = new Float32Array(table.rows);
   for (let feature = 0; feature < table.features; feature++) {
@@ -52,7 +52,7 @@ function predictOne(model: Parameters<typeof predictTrees>[0], ...row: number[])
 }
 
 /** Random samples whose label depends on the first features. */
-function noisy(rows: number, features: number, seed: number, missing = 0): Samples & { labels: number[] } {
+function noisy(rows: number, features: number, seed: number, missing = 0): LabelledTable & { labels: number[] } {
   const random = new Random(seed);
   const columns = Array.from({ length: features }, () =>
     Array.from({ length: rows }, () => (random.uniform() < missing ? Number.NaN : random.normal())),
@@ -340,7 +340,7 @@ describe('a model', () => {
 
 describe('bad input', () => {
   const good = samples([[1, 2, 3]], [1, 2, 3]);
-  const train = (training: Samples, options?: Partial<TreeOptions>, validation?: Samples) =>
+  const train = (training: LabelledTable, options?: Partial<TreeOptions>, validation?: LabelledTable) =>
     trainTrees({ training, options, validation });
 
   it('is refused with a sentence that says what and where', async () => {

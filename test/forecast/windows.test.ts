@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { gather, prepareWindows, samplesBetween } from '../../src/forecast/data/index.js';
-import { syntheticMarket } from '../../src/forecast/market.js';
+import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
 
 it.each(['time-major', 'flat'] as const)('windows are the same from the copy that is kept by stock (%s)', (layout) => {
   const panel = syntheticMarket({ stocks: 7, days: 40 });

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { averageRanks, pearson, spearman } from '../../src/metrics/correlation.js';
 import {
   dailyScores,
   type ForecastDay,
@@ -8,7 +7,7 @@ import {
   labelledSquaredError,
   meanSquaredError,
 } from '../../src/metrics/forecast.js';
-import { mean, pairwiseSum, standardDeviation } from '../../src/metrics/summation.js';
+import { averageRanks, mean, pairwiseSum, pearson, spearman, standardDeviation } from '../../src/metrics/statistics.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 
 type Missing = number | null;

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseInstance } from '../../src/metrics/instances.js';
@@ -11,7 +12,7 @@ import {
 } from '../../src/metrics/latency.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 
-type Figures = Partial<Record<keyof Latency, number>>;
+type Figures = Partial<Record<keyof Latency, number | null>>;
 
 interface Sequence {
   id: number;
@@ -21,6 +22,7 @@ interface Sequence {
   ref: string | null;
   hyp_len: number;
   ref_len: number | null;
+  ATD?: number;
   simuleval_ref?: Figures;
   simuleval_hyp?: Figures;
   stacl?: { AL: number; AP: number; AL_add_eos: number; AP_add_eos: number };
@@ -38,7 +40,7 @@ describeWithShared('latency agrees with the reference tools', () => {
     parseInstance(JSON.stringify({ delays, source_length: src_len, reference: ref }));
   const expectFigures = (ours: Figures, theirs: Figures, digits: number, label: string) => {
     for (const [name, value] of Object.entries(theirs)) {
-      expect(ours[name as keyof Latency], `${label} ${name}`).toBeCloseTo(value, digits);
+      expect(ours[name as keyof Latency], `${label} ${name}`).toBeCloseTo(value!, digits);
     }
   };
 
@@ -49,6 +51,7 @@ describeWithShared('latency agrees with the reference tools', () => {
       if (simuleval_ref === undefined || simuleval_hyp === undefined) continue;
       expectFigures(instanceLatency(instance(sequence), 'simuleval')!, simuleval_ref, 9, `${id} simuleval`);
       expectFigures(instanceLatency(instance(sequence), 'stacl')!, simuleval_hyp, 9, `${id} stacl`);
+      expectFigures(instanceLatency(instance(sequence))!, { ATD: sequence.ATD }, 9, `${id} ATD`);
       compared++;
     }
     expect(compared).toBe(116);
@@ -113,6 +116,54 @@ describeWithShared('latency agrees with the reference tools', () => {
   });
 });
 
+describe('YAAL, ATD and computation-aware latency', () => {
+  interface Row {
+    readonly delays: number[];
+    readonly source_length: number;
+    readonly reference_length: number;
+    readonly elapsed?: number[];
+    readonly [figure: string]: unknown;
+  }
+  const { rows } = JSON.parse(readFileSync(new URL('../vectors/latency.json', import.meta.url), 'utf8')) as {
+    rows: Row[];
+  };
+  const names = ['AL', 'LAAL', 'AP', 'DAL', 'YAAL', 'ATD'] as const;
+  const close = (ours: number | null, theirs: unknown, label: string): void => {
+    if (theirs === null) expect(ours, label).toBeNull();
+    else expect(ours, label).toBeCloseTo(theirs as number, 9);
+  };
+
+  it('are those of OmniSTEval and SimulEval', () => {
+    for (const [i, row] of rows.entries()) {
+      const instance = parseInstance(JSON.stringify(row));
+      const plain = instanceLatency(instance)!;
+      close(plain.YAAL, row.YAAL, `${i} YAAL`);
+      close(plain.ATD, row.ATD, `${i} ATD`);
+      if (row.elapsed === undefined) continue;
+      const aware = instanceLatency(instance, 'simuleval', { computationAware: true })!;
+      for (const name of names) close(aware[name], row[`${name}_CA`], `${i} ${name} computation-aware`);
+    }
+    expect(rows.filter(({ YAAL }) => YAAL === null).length).toBeGreaterThan(0);
+  });
+
+  it('leave instances that waited for the whole source out of the mean of YAAL', () => {
+    // Wait-2 of three words has the lag 2 before the end of the source.
+    const two = { delays: [2, 3, 3], sourceLength: 3, referenceLength: 3 };
+    const full = { delays: [3, 3, 3], sourceLength: 3, referenceLength: 3 };
+    expect(corpusLatency([two, full])).toMatchObject({ YAAL: 2, simultaneous: 1, counted: 2 });
+    expect(corpusLatency([full])).toMatchObject({ YAAL: null, simultaneous: 0 });
+  });
+
+  it('need elapsed times, one for each delay; zeros, as SimulEval writes them for text, are none', () => {
+    const line = { delays: [1, 2], source_length: 2, reference_length: 2 };
+    const parsed = (elapsed: unknown) => parseInstance(JSON.stringify({ ...line, elapsed }));
+    expect(parsed([0, 0]).elapsed).toBeUndefined();
+    expect(() => instanceLatency(parsed([0, 0]), 'simuleval', { computationAware: true })).toThrow('no elapsed times');
+    expect(() => parsed([1])).toThrow('elapsed: expected a time for each of the 2 delays, found 1');
+    expect(() => parsed([1, 'x'])).toThrow('elapsed[1]: expected numbers from 0');
+  });
+});
+
 describe('latency', () => {
   it('of wait-k with as many words on both sides is k', () => {
     // g_i = min(i + k − 1, n): every lag up to the first full delay is k; DAL's is k throughout.
@@ -129,7 +180,16 @@ describe('latency', () => {
 
   it('of a full-sentence translation is the source length, and its AP is 1', () => {
     const delays = [6, 6, 6, 6];
-    expect(instanceLatency({ delays, sourceLength: 6 }, 'stacl')).toEqual({ AL: 6, LAAL: 6, AP: 1, DAL: 6 });
+    expect(instanceLatency({ delays, sourceLength: 6 }, 'stacl')).toEqual({
+      AL: 6,
+      LAAL: 6,
+      AP: 1,
+      DAL: 6,
+      // Nothing was written before the end of the source.
+      YAAL: null,
+      // Words 1 … 4 end at 7, 8, 9, 10, the source words that they are measured against at 1, 2, 3, 4.
+      ATD: 6,
+    });
   });
 
   it('skips instances without output and refuses a corpus of nothing else', () => {

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { corpusBleu } from '../../src/metrics/bleu.js';
-import { formatMultiBleu, multiBleu } from '../../src/metrics/multi-bleu.js';
-import { tokenizers } from '../../src/metrics/tokenizers.js';
-import { stripEnd } from '../../src/metrics/whitespace.js';
+import { corpusBleu, formatMultiBleu, multiBleu } from '../../src/metrics/bleu.js';
+import { stripEnd, tokenizers } from '../../src/metrics/tokenizers.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 import { corpus } from './corpora.js';
 

@@ -1,8 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { blockBootstrap } from '../../src/metrics/block-bootstrap.js';
-import { incompleteBeta, logGamma, studentCritical, studentTwoSided } from '../../src/metrics/distributions.js';
-import { holm, pairedTTest, wilcoxonSignedRank } from '../../src/metrics/seed-tests.js';
+import { blockBootstrap } from '../../src/metrics/paired-tests.js';
+import {
+  holm,
+  incompleteBeta,
+  logGamma,
+  pairedTTest,
+  studentCritical,
+  studentTwoSided,
+  wilcoxonSignedRank,
+} from '../../src/metrics/seed-tests.js';
 import { Random } from '../../src/random.js';
 
 describe('the incomplete beta function', () => {

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { corpusTer, editCount, sentenceTer, terMetric } from '../../src/metrics/ter.js';
-import type { TercomOptions } from '../../src/metrics/tercom-tokenizer.js';
+import { corpusTer, editCount, sentenceTer, type TercomOptions, terMetric } from '../../src/metrics/ter.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 import { corpus, ourSignature, referencesOf } from './corpora.js';
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { TOKENIZER_NAMES, tokenizers } from '../../src/metrics/tokenizers.js';
-import { splitWords, stripEnd } from '../../src/metrics/whitespace.js';
+import { splitWords, stripEnd, TOKENIZER_NAMES, tokenizers } from '../../src/metrics/tokenizers.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 import { corpus } from './corpora.js';
 

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { parseInstance } from '../../src/metrics/instances.js';
 import { oddDelays } from '../../src/metrics/latency.js';
-import { bleuTokenizer, isWithoutSpaces, latencyUnit, outputLength, referenceLength } from '../../src/metrics/units.js';
+import {
+  bleuTokenizer,
+  isWithoutSpaces,
+  latencyUnit,
+  outputLength,
+  referenceLength,
+} from '../../src/metrics/tokenizers.js';
 
 describe('the units of a language', () => {
   it.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { singleSpaced, splitWords, strip, stripEnd, withoutSpaces } from '../../src/metrics/whitespace.js';
+import { singleSpaced, splitWords, strip, stripEnd, withoutSpaces } from '../../src/metrics/tokenizers.js';
 
 // The code points for which Python's str.isspace() holds (Unicode White_Space and U+001C–U+001F).
 const PYTHON_SPACES =

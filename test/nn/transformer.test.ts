@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import { decoderLayer, encoderLayer, multiHeadAttention } from '../../src/nn/index.js';
+import { attentionOver, decoderLayer, encoderLayer, multiHeadAttention } from '../../src/nn/index.js';
 import { attentionBias, type Tensor, transpose } from '../../src/tensor/index.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 import { expectTorch, readVectors, renamed, type Stored } from './torch.js';
@@ -125,7 +125,16 @@ describe('the decoder layer', () => {
         const dtype = x.dtype as 'f32';
         const self = attentionBias(x.shape[1], x.shape[1], { causal: true }, dtype);
         const cross = attentionBias(x.shape[1], memory.shape[1], { lengths, limit }, dtype);
-        return { out: swap(decoderLayer(p, swap(x), swap(memory), { self, cross }, layerOptions(c))) };
+        return {
+          out: swap(
+            decoderLayer(
+              p,
+              swap(x),
+              { self, cross: attentionOver(swap(memory), cross, layerOptions(c)) },
+              layerOptions(c),
+            ),
+          ),
+        };
       },
       {
         inputs: { x: c.x, memory: c.memory! },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
 import { Arena } from '../../src/optim/arena.js';
-import { clipByNorm, clipByValue, gradNorm } from '../../src/optim/clip.js';
+import { clipByNorm, clipByValue, gradNorm } from '../../src/optim/optimizer.js';
 
 function arenaWithGrads(dtype: 'f32' | 'f64', a: number[], b: number[]): Arena {
   const arena = new Arena(

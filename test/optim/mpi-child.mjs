@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto';
 import { launch } from '../../dist/mpi.js';
 import * as nn from '../../dist/nn/index.js';
-import { GradientExchange } from '../../dist/optim/gradient-exchange.js';
 import { Arena, Inference, Training } from '../../dist/optim/index.js';
+import { GradientExchange } from '../../dist/optim/shards.js';
 import { Random } from '../../dist/random.js';
 import { Ranks } from '../../dist/ranks.js';
 import * as t from '../../dist/tensor/index.js';

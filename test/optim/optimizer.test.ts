@@ -1,9 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
 import { Arena } from '../../src/optim/arena.js';
-import { clipByNorm } from '../../src/optim/clip.js';
 import { inverseSqrt } from '../../src/optim/learning-rate.js';
-import { type OptimizerConfig, optimizer } from '../../src/optim/optimizer.js';
+import { clipByNorm, type OptimizerConfig, optimizer } from '../../src/optim/optimizer.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 
 const dtypes = ['f32', 'f64'] as const;

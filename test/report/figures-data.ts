@@ -1,9 +1,6 @@
-import type { BleuLatencyCurve } from '../../src/report/figures/bleu-latency.js';
-import type { DailyLine } from '../../src/report/figures/daily-series.js';
+import type { QuintileReturns, TaskDistribution } from '../../src/report/figures/bars.js';
+import type { BleuLatencyCurve, DailyLine, LearningCurve } from '../../src/report/figures/curves.js';
 import type { ArmDifference } from '../../src/report/figures/forest.js';
-import type { LearningCurve } from '../../src/report/figures/learning-curves.js';
-import type { QuintileReturns } from '../../src/report/figures/quintiles.js';
-import type { TaskDistribution } from '../../src/report/figures/task-distribution.js';
 import type { Transfer } from '../../src/report/figures/transfer.js';
 
 /** BLEU of the paper's table for En→Vi; the latencies and intervals are made up. */
@@ -33,8 +30,8 @@ export const learning: LearningCurve[] = ['wait-k', 'MTL', 'TCTS'].map((label, m
     update: 250 * (e + 1),
     loss: 2 + 5 / (1 + (e * (method + 2)) / 4),
     lossStd: 0.2 / (1 + e / 10),
-    performance: -2.2 - 4 / (1 + (e * (method + 2)) / 4),
-    performanceStd: method === 0 ? Number.NaN : 0.15,
+    validation: 2.2 + 4 / (1 + (e * (method + 2)) / 4),
+    validationStd: method === 0 ? Number.NaN : 0.15,
     reward: 1.2 / (1 + e * (method + 2)) - 0.02 * (e % 3),
   })),
 }));

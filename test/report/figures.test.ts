@@ -1,21 +1,22 @@
 import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
-import { bleuLatencyFigure } from '../../src/report/figures/bleu-latency.js';
-import { dailyFigure, movingMean } from '../../src/report/figures/daily-series.js';
+import { quintileFigure, shownEpisodes, taskDistributionFigure } from '../../src/report/figures/bars.js';
+import { bleuLatencyFigure, dailyFigure, learningCurvesFigure, movingMean } from '../../src/report/figures/curves.js';
 import type { Figure } from '../../src/report/figures/figure.js';
 import { forestFigure } from '../../src/report/figures/forest.js';
-import { learningCurvesFigure } from '../../src/report/figures/learning-curves.js';
-import { quintileFigure } from '../../src/report/figures/quintiles.js';
-import { shownEpisodes, taskDistributionFigure } from '../../src/report/figures/task-distribution.js';
 import { transferFigure } from '../../src/report/figures/transfer.js';
-import { hasFonts, pngOf } from '../../src/report/png.js';
+import { hasFonts, pngOf } from '../../src/report/files.js';
 import { curves, differences, distributions, learning, quintiles, rankIC, returns, transfer } from './figures-data.js';
 
 const about = (id: string, title: string) => ({ id, title, caption: '' });
 
 const figures: Figure[] = [
   bleuLatencyFigure(curves, about('bleu-latency', 'Quality against latency')),
-  learningCurvesFigure(learning, about('learning-curves', 'Learning curves')),
+  learningCurvesFigure(
+    learning,
+    { name: 'validation loss', better: 'lower' },
+    about('learning-curves', 'Learning curves'),
+  ),
   dailyFigure(rankIC, about('rank-ic', 'RankIC over time'), { label: 'RankIC' }),
   dailyFigure(returns, about('cumulative-return', 'Cumulative return'), { label: 'return', percent: true }),
   quintileFigure(quintiles, about('quintile-returns', 'Returns by predicted fifth')),

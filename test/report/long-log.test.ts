@@ -1,9 +1,10 @@
 import { appendFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { readEpisodes, trainingSpeed } from '../../src/report/course.js';
 import { writeReport } from '../../src/report/index.js';
+import { SeriesReader } from '../../src/report/reader.js';
 import type { ReportedRun } from '../../src/report/runs.js';
+import { readEpisodes } from '../../src/run/index.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { makeOtherRun } from './run-folders.js';
 
@@ -14,7 +15,7 @@ it('all episodes are kept where there are few, and of very many the first, every
   const folder = temporaryFolder();
   const read = (count: number, best: number) => {
     writeFileSync(join(folder, 'metrics.jsonl'), Array.from({ length: count }, (_, i) => episode(i + 1)).join(''));
-    return readEpisodes({ folder, result: { best: { update: 10 * best } } } as ReportedRun);
+    return readEpisodes(folder, 10 * best);
   };
   const few = read(4096, 4000);
   expect(few.count).toBe(4096);
@@ -37,7 +38,7 @@ it('the speed is that of the updates between lines of two logs of any length', (
   const timings = lines.map((i) => `${JSON.stringify({ step: i, seconds: seconds(i) })}\n`);
   writeFileSync(join(folder, 'metrics.jsonl'), metrics.join(''));
   writeFileSync(join(folder, 'timings.jsonl'), timings.join(''));
-  expect(trainingSpeed({ folder } as ReportedRun)).toBeCloseTo(4, 9);
+  expect(new SeriesReader().speed({ folder } as ReportedRun)).toBeCloseTo(4, 9);
 });
 
 it('a report on a run whose log has more than 512 MB, which no string can hold, has its curves', async () => {

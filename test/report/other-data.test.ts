@@ -45,9 +45,7 @@ describe('a report on runs that were evaluated on different data', () => {
     expect(listed[0]).toContain(
       '| TCTS | k = 3 | wait-k:3, test split, greedy search, early end allowed | 34.00 | 34.00 |',
     );
-    expect(markdown(folder)).toContain(
-      'Data that the figures are of. test: corpora/multi30k, digest 0123456789abcdef.',
-    );
+    expect(markdown(folder)).toContain('Data behind the figures. test: corpora/multi30k, digest 0123456789abcdef.');
     expect(markdown(folder)).toContain('Data: corpora/wmt15, digest fedcba9876543210.');
   });
 

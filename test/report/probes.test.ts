@@ -77,6 +77,6 @@ test('a probe that is not finished, or cannot be read, is listed with the reason
   const { probes, folder: out } = await writeReport(folder);
   expect(probes).toBe(0);
   const listed = readFileSync(join(out, 'tables', 'files-left-out.md'), 'utf8');
-  expect(listed).toMatch(/\| begun \| a probe that has not been finished/);
+  expect(listed).toMatch(/\| begun \| an unfinished probe/);
   expect(listed).toMatch(/\| torn \| .*effects/);
 });

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { comparisons, requireKnown } from '../../src/report/comparisons.js';
 import { findRuns } from '../../src/report/runs.js';
 import { type DataSet, groupRuns, labelsOf, mainsOf } from '../../src/report/settings.js';
+import { comparisons, requireKnown } from '../../src/report/view.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { type MadeRun, makeForecastRun, makeOtherRun, makeTranslation } from './run-folders.js';
 

@@ -2,6 +2,7 @@ import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { tablePicture } from '../../src/report/figures/table-picture.js';
+import { csv, csvTable, markdownTable } from '../../src/report/files.js';
 import {
   type Cell,
   type Estimate,
@@ -15,7 +16,6 @@ import {
   type Table,
   textColumn,
 } from '../../src/report/table.js';
-import { csv, csvTable, markdownTable } from '../../src/report/table-files.js';
 
 /** From the paper's table of stock trend forecasting, task set 𝒯₃, with made-up deviations. */
 const table: Table = {

@@ -27,7 +27,7 @@ function recorded(performances: number[]) {
   const strategy: Strategy<string> = {
     ...nothing,
     name: 'recorded',
-    policy: async () => new Float32Array(6),
+    probabilities: async () => new Float32Array(6),
     beginEpisode: async ({ update }) => void calls.push(`begin before ${update}`),
     choose: async (on, { update, updates, performance, meanPerformance }: Status) => {
       calls.push(`choose for ${on} at ${update}/${updates}, ${performance}, ${meanPerformance}`);

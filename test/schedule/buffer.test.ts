@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
 import { ActionBuffer } from '../../src/schedule/strategies/buffer.js';
-import { sampleRows } from '../../src/schedule/strategies/sampling.js';
-import { Standardisation } from '../../src/schedule/strategies/standardisation.js';
+import { sampleRows } from '../../src/schedule/strategies/distribution.js';
+import { Standardisation } from '../../src/schedule/strategies/scheduler.js';
 import { stored } from './trainings.js';
 
 /** Appends decision number n with the features n, n + ½, … and the task n mod 7. */

@@ -1,11 +1,19 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
-import { createStrategy, type Problem, type Status } from '../../src/schedule/index.js';
-import { annealedDistribution, annealing } from '../../src/schedule/strategies/annealing.js';
-import { curriculum, curriculumTask } from '../../src/schedule/strategies/curriculum.js';
+import { createStrategy, type Problem, type Status, type Strategy, strategyNamed } from '../../src/schedule/index.js';
+import { annealedDistribution } from '../../src/schedule/strategies/annealing.js';
+import { curriculumTask } from '../../src/schedule/strategies/curriculum.js';
 import { withoutHardest } from '../../src/schedule/strategies/self-paced.js';
-import { window } from '../../src/schedule/strategies/window.js';
 import { advance, start, strategyConfig } from './trainings.js';
+
+/** Makes a strategy at once, its other options at their defaults. */
+const maker =
+  (name: string) =>
+  (problem: Problem, random: Random, given: Record<string, unknown> = {}) => {
+    const description = strategyNamed(name)!;
+    return description.create(description.options.parse(given), problem, { random, threads: 1 }) as Strategy;
+  };
+const [annealing, curriculum, window] = ['annealing', 'curriculum', 'window'].map(maker);
 
 /** Tasks wait-1, …, wait-M with main task wait-k, and batches of one sample. */
 function waits(M: number, k: number): Problem {
@@ -23,8 +31,13 @@ const days = (M: number, k: number): Problem => ({
 const at = (update: number, updates: number): Status => ({ update, updates, performance: 0, meanPerformance: 0 });
 
 /** m of each update of a strategy that leaves no choice. */
-async function course(strategy: { policy(batch: unknown, status: Status): Promise<Float32Array> }, updates: number) {
-  const rows = await Promise.all(Array.from({ length: updates }, (_, i) => strategy.policy(null, at(i + 1, updates))));
+async function course(
+  strategy: { probabilities(batch: unknown, status: Status): Promise<Float32Array> },
+  updates: number,
+) {
+  const rows = await Promise.all(
+    Array.from({ length: updates }, (_, i) => strategy.probabilities(null, at(i + 1, updates))),
+  );
   return rows.map((row) => row.indexOf(1) + 1);
 }
 
@@ -94,23 +107,23 @@ test('annealing goes from uniform to a preference of larger m', async () => {
     [4, [0.1, 0.2, 0.3, 0.4]],
   ] as const;
   for (const [t, expected] of table) {
-    const policy = await strategy.policy(null, at(t, 4));
+    const policy = await strategy.probabilities(null, at(t, 4));
     expected.forEach((p, i) => {
       expect(policy[i]).toBeCloseTo(p, 7);
     });
   }
   expect(annealedDistribution([1, 2, 3, 4], 0)).toEqual([0.25, 0.25, 0.25, 0.25]);
-  const smaller = await annealing(waits(4, 2), new Random(1), { prefer: 'smaller' }).policy(null, at(4, 4));
+  const smaller = await annealing(waits(4, 2), new Random(1), { prefer: 'smaller' }).probabilities(null, at(4, 4));
   expect([...smaller].map((p) => Number(p.toFixed(6)))).toEqual([0.4, 0.3, 0.2, 0.1]);
 });
 
 test('a window is cut where the tasks end', async () => {
   const policy = async (around: number, radius: number) => [
-    ...(await window(waits(6, 3), new Random(1), { around, radius }).policy(null, at(1, 1))),
+    ...(await window(waits(6, 3), new Random(1), { around, radius }).probabilities(null, at(1, 1))),
   ];
   expect(await policy(4, 1)).toEqual([0, 0, 1 / 3, 1 / 3, 1 / 3, 0].map(Math.fround));
   expect(await policy(6, 2)).toEqual([0, 0, 0, 1 / 3, 1 / 3, 1 / 3].map(Math.fround));
-  expect([...(await window(waits(6, 3), new Random(1), { radius: 0 }).policy(null, at(1, 1)))]).toEqual([
+  expect([...(await window(waits(6, 3), new Random(1), { radius: 0 }).probabilities(null, at(1, 1)))]).toEqual([
     0, 0, 1, 0, 0, 0,
   ]);
 });

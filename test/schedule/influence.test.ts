@@ -1,21 +1,27 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
+import { Evidence } from '../../src/schedule/strategies/evidence.js';
 import { drawnFrom, Influence } from '../../src/schedule/strategies/influence.js';
-import { Measurements, meanOf, significance, slopesOf } from '../../src/schedule/strategies/measurements.js';
+import { Measurements, meanOf, slopesOf } from '../../src/schedule/strategies/measurements.js';
 import { Relevance } from '../../src/schedule/strategies/relevance.js';
 import { advance, start, strategyConfig } from './trainings.js';
 
 const f32 = (...values: number[]) => Float32Array.from(values);
 
 /** Probability that the policy gives to the right task of each sample, after so many updates. */
-async function rightShare(problem: 'knownAnswer' | 'contextual', seed: number, updates: number, shuffle = false) {
-  const subject = await start(strategyConfig({ name: 'influence', shuffle }), seed, problem);
+async function rightShare(
+  problem: 'knownAnswer' | 'contextual',
+  seed: number,
+  updates: number,
+  strategy: { name: string; shuffle?: boolean } = { name: 'influence' },
+) {
+  const subject = await start(strategyConfig(strategy), seed, problem);
   await advance(subject, { episodes: updates / 10, steps: 10 });
   const K = subject.problem.tasks.length;
   const shares: number[] = [];
   for (let n = 0; n < 10; n++) {
     const batch = await subject.problem.nextBatch();
-    const policy = await subject.strategy.policy(batch, subject.course.status(updates));
+    const policy = await subject.strategy.probabilities(batch, subject.course.status(updates));
     const rightOf = (kind: number) => (problem === 'knownAnswer' ? 0 : 1 + kind);
     batch.kinds.forEach((kind, i) => {
       shares.push(policy[i * K + rightOf(kind)]);
@@ -23,25 +29,29 @@ async function rightShare(problem: 'knownAnswer' | 'contextual', seed: number, u
   }
   const { loss } = await subject.problem.test!();
   await subject.strategy.close?.();
-  return { share: meanOf(shares).mean, loss };
+  return { share: meanOf(shares), loss };
 }
 
 // `learned` needs 1,600 and 2,000 updates for these (known-answer.test.ts).
 test('finds the helpful task within 160 updates', { timeout: 60_000 }, async () => {
   for (const seed of [31, 32, 33]) {
     const { share, loss } = await rightShare('knownAnswer', seed, 160);
-    expect(share, `seed ${seed}`).toBeGreaterThan(0.8);
+    expect(share, `seed ${seed}`).toBeGreaterThan(0.7);
     // Labels of evaluation data have the noise 0.3: no model is below ½ · 0.3² = 0.045.
-    expect(loss, `seed ${seed}`).toBeLessThan(0.09);
+    expect(loss, `seed ${seed}`).toBeLessThan(0.07);
   }
 });
 
-test('finds the helpful task of each kind of sample by its features, and not by those of others', {
-  timeout: 60_000,
-}, async () => {
+test('finds the helpful task of each kind of sample by its features', { timeout: 60_000 }, async () => {
   for (const seed of [31, 32, 33]) {
     expect((await rightShare('contextual', seed, 200)).share, `seed ${seed}`).toBeGreaterThan(0.75);
-    expect((await rightShare('contextual', seed, 200, true)).share, `seed ${seed}`).toBeLessThan(0.6);
+  }
+});
+
+test('without evidence, as by the features of other samples, it trains like mtl to the last bit', async () => {
+  for (const seed of [31, 32, 33]) {
+    const { loss } = await rightShare('contextual', seed, 200, { name: 'influence', shuffle: true });
+    expect(loss, `seed ${seed}`).toBe((await rightShare('contextual', seed, 200, { name: 'mtl' })).loss);
   }
 });
 
@@ -53,26 +63,24 @@ test('slopes are those of the root of the loss', () => {
   expect([...typical]).toEqual([4]);
 });
 
-test('credit is direction over the best mean direction, less half the size', () => {
+test('credit is direction over the best mean direction, less half of what a loss exceeds twice the usual one', () => {
   const measurements = new Measurements(1, 2, 8);
   // Task 1 always pulls the right way, task 2 as often the wrong way, with four times the loss.
   const slopes = { slopes: f32(1, 2, 1, -2), losses: f32(1, 4, 1, 4), typical: f32(1, 1) };
   for (let n = 0; n < 4; n++) measurements.add(f32(0, 0), slopes);
   const credit = measurements.credit([0.5, 0.5]);
-  // d̂ = 1/√2 for task 1, ±1/√2 with mean 0 for task 2; the mean loss under the policy is 2.5.
+  // d̂ = 1/√2 for task 1, ±1/√2 with mean 0 for task 2; the mean loss under the policy is 2.5, so that 4 is not unusual.
   expect(credit.unit).toBeCloseTo(Math.SQRT1_2, 6);
-  expect(credit.means[0]).toBeCloseTo(1 - 1 / 2.5 / 2, 6);
-  expect(credit.means[1]).toBeCloseTo(0 - 4 / 2.5 / 2, 6);
-  // Four equal measurements have no scatter.
-  expect(credit.significance).toBe(1);
-  // A policy that takes task 2 alone has the mean loss 4: its size then counts for ½.
-  expect(measurements.credit([0, 1]).means[1]).toBeCloseTo(-0.5, 6);
+  expect(credit.means[0]).toBeCloseTo(1, 6);
+  expect(credit.means[1]).toBeCloseTo(0, 6);
+  // A policy that takes task 1 alone has the mean loss 1: four times that is two more than twice.
+  expect(measurements.credit([1, 0]).means[1]).toBeCloseTo(-(4 - 2) / 2, 6);
 });
 
 test('a loss far beyond the mean counts as nine times the mean', () => {
   const measurements = new Measurements(1, 2, 8);
   for (let n = 0; n < 4; n++) measurements.add(f32(0), { slopes: f32(1, 1), losses: f32(1, 1000), typical: f32(1) });
-  expect(measurements.credit([1, 0]).means[1]).toBeCloseTo(1 - 9 / 2, 6);
+  expect(measurements.credit([1, 0]).means[1]).toBeCloseTo(1 - (9 - 2) / 2, 6);
 });
 
 test('a sample that is hard for all tasks is no reason to avoid one of them', () => {
@@ -81,22 +89,45 @@ test('a sample that is hard for all tasks is no reason to avoid one of them', ()
   const rows = slopesOf({ ahead: f32(8, 8, 8, 1, 1, 8), behind: f32(8, 8, 8, 1, 1, 8) }, 3);
   for (let n = 0; n < 4; n++) measurements.add(f32(0, 0), rows);
   const { credits } = measurements.last({ ...measurements.credit([1, 0, 0]), loss: 1 });
-  expect([...credits]).toEqual([-0.5, -0.5, -0.5, -0.5, -0.5, -4]);
+  expect([...credits]).toEqual([0, 0, 0, 0, 0, -(8 - 2) / 2]);
 });
 
-test('nothing is significant before four measurements, or within two standard errors', () => {
-  const measurements = new Measurements(1, 2, 8);
-  for (let n = 0; n < 3; n++) measurements.add(f32(0), { slopes: f32(1, -1), losses: f32(1, 1), typical: f32(1) });
-  expect(measurements.credit([0.5, 0.5]).significance).toBe(0);
-  measurements.add(f32(0), { slopes: f32(1, -1), losses: f32(1, 1), typical: f32(1) });
-  expect(measurements.credit([0.5, 0.5]).significance).toBe(1);
-  // Mean 2, standard error 1: exactly two. Mean 4: 1 − (2/4)², or with a bound of 3 instead of 2: 1 − (3/4)².
-  expect(significance({ mean: 4, error: 1 }, 3)).toBe(0.4375);
-  expect(significance({ mean: 2, error: 1 })).toBe(0);
-  expect(significance({ mean: 4, error: 1 })).toBe(0.75);
-  expect(significance({ mean: -4, error: 1 })).toBe(0);
-  // 1, 2, 3: mean 2, deviation 1, error 1/√3.
-  expect(meanOf([1, 2, Number.NaN, 3])).toEqual({ mean: 2, error: Math.sqrt(1 / 3) });
+test('evidence is a likelihood ratio against a bound that grows with the looks', () => {
+  // 5 estimates 3, 4, 5, 4, 4: mean 4, squares 2, products of neighbours 0, r = 0 + 1/5: error² = 2/4/5 · 1.2/.8 = .15,
+  // t² = 106.7, z² = 4 ln(1 + 26.67) = 13.28. The bound for one effect is 2 ln 1000 + ln 6 = 15.61.
+  const evidence = new Evidence(1);
+  for (const value of [3, 4, 5, 4, 4]) evidence.add(f32(value));
+  expect(evidence.weights[0]).toBe(0);
+  // A sixth, 4: r = 1/6, error² = 2/5/6 · (7/6)/(5/6) = .0933, t² = 171.4, z² = 5 ln(1 + 34.29) = 17.81 against
+  // 2 ln 1000 + ln 7 = 15.76.
+  evidence.add(f32(4));
+  expect(evidence.weights[0]).toBeCloseTo(1 / (1 + Math.exp((15.7614 - 17.8178) / 2)), 3);
+  // What was certain once remains so.
+  for (let n = 0; n < 20; n++) evidence.add(f32(n % 2 === 0 ? 50 : -50));
+  expect(evidence.weights[0]).toBeGreaterThan(0.7);
+
+  const copy = new Evidence(1);
+  copy.restore(evidence.capture());
+  for (const of of [evidence, copy]) for (let n = 0; n < 40; n++) of.add(f32(4 + (n % 3)));
+  expect(copy.weights).toEqual(evidence.weights);
+  expect(evidence.weights[0]).toBeGreaterThan(0.7);
+});
+
+test('noise never becomes evidence, although it is looked at after every measurement', () => {
+  const random = new Random(8);
+  let passed = 0;
+  for (let sequence = 0; sequence < 40; sequence++) {
+    const evidence = new Evidence(12);
+    // Neighbours resemble each other, as measurements along a smoothed gradient do.
+    const state = new Float32Array(12);
+    for (let n = 0; n < 150; n++) {
+      for (let effect = 0; effect < 12; effect++) state[effect] = 0.4 * state[effect] + random.normal();
+      evidence.add(state.slice());
+    }
+    if (evidence.weights.some((weight) => weight > 0)) passed++;
+  }
+  // 40 sequences at α = .001 make 0.04 on average.
+  expect(passed).toBe(0);
 });
 
 test('an unknown label makes a task neither better nor worse', () => {
@@ -109,17 +140,6 @@ test('an unknown label makes a task neither better nor worse', () => {
   for (let row = 0; row < 5; row++) {
     expect(credits[row * 3 + 1]).toBeCloseTo((credits[row * 3] + credits[row * 3 + 2]) / 2, 5);
   }
-});
-
-test('policies by features gain what they would earn beyond their mean', () => {
-  const measurements = new Measurements(1, 2, 8);
-  // The first sample is helped by task 1, the second by task 2.
-  const slopes = { slopes: f32(1, -1, -1, 1), losses: f32(1, 1, 1, 1), typical: f32(1, 1) };
-  for (let n = 0; n < 4; n++) measurements.add(f32(0, 1), slopes);
-  const credit = measurements.credit([0.5, 0.5]);
-  expect(measurements.gainOf(f32(1, 0, 0, 1), slopes, credit)).toBeGreaterThan(0);
-  expect(measurements.gainOf(f32(0, 1, 1, 0), slopes, credit)).toBeLessThan(0);
-  expect(measurements.gainOf(f32(0.3, 0.7, 0.3, 0.7), slopes, credit)).toBeUndefined();
 });
 
 test('tasks less than 1/e as likely as the best are not drawn, but for what keeps them in training', () => {
@@ -154,29 +174,29 @@ test('with γ = 1 every task is drawn alike, to the last bit', () => {
   for (const row of rows) expect(row).toEqual([1 / 3, 1 / 3, 1 / 3]);
 });
 
-test('features count as far as they tell which task is better', () => {
+test('features count as far as they tell which task is better, the others not at all', () => {
   const random = new Random(5);
   const [F, K, n] = [50, 2, 64];
-  const relevance = new Relevance(F, K, 32);
+  const relevance = new Relevance(F, K);
   const scale = { mean: new Float32Array(F), inverseStd: new Float32Array(F).fill(2) };
-  const least = 2 / Math.sqrt(F);
   const told = () => relevance.weigh(scale).inverseStd;
-  for (let measurement = 0; measurement < 20; measurement++) {
+  for (let measurement = 0; measurement < 40; measurement++) {
     const features = Float32Array.from({ length: n * F }, () => random.normal() / 2);
     // Task 1 is better where feature 7 is large, under noise of 16 times its variance. z = 2x has the covariance ¼ with the
-    // advantage, with an error of √2 ∕ √(20·64) = .04: t ≈ 6.3, and 1 − 2 ln 100 ∕ t² ≈ .77.
+    // advantage, with an error of √2 ∕ √(40·64) = .028: t ≈ 8.9, z² = 39 ln(1 + 80/39) = 44 against the bound
+    // 2 ln(100 ∕ .001) + ln 41 = 26.7.
     const credits = Float32Array.from({ length: n * K }, (_, at) => {
       const signal = at % K === 0 ? features[Math.floor(at / K) * F + 7] : 0;
       return signal + 2 * random.normal();
     });
     relevance.add(features, credits, scale);
-    if (measurement < 7) expect(told()[7]).toBeCloseTo(least, 6);
+    if (measurement < 4) expect(relevance.strongest).toBe(0);
   }
-  expect(told()[7]).toBeGreaterThan(3 * least);
-  expect(relevance.strongest).toBeGreaterThan(0.3);
-  expect(told().filter((weight) => weight > 1.01 * least)).toHaveLength(1);
+  expect(told()[7]).toBeGreaterThan(1.9);
+  expect(relevance.strongest).toBeGreaterThan(0.95);
+  expect(told().filter((weight) => weight > 0)).toHaveLength(1);
 
-  const copy = new Relevance(F, K, 32);
+  const copy = new Relevance(F, K);
   copy.restore(relevance.capture());
   expect(copy.weigh(scale).inverseStd).toEqual(told());
 });
@@ -195,7 +215,12 @@ test('samples are not picked by their labels unless asked to', async () => {
   });
   for (const without of [null, []]) {
     const strategy = await Influence.create(spy, new Random(1), { without });
-    await strategy.policy(await problem.nextBatch(), { update: 1, updates: 1, performance: 0, meanPerformance: 0 });
+    await strategy.probabilities(await problem.nextBatch(), {
+      update: 1,
+      updates: 1,
+      performance: 0,
+      meanPerformance: 0,
+    });
     await strategy.close();
   }
   expect(seen).toEqual([['x'], ['x', 'labels', 'loss']]);

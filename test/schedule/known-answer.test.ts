@@ -37,7 +37,7 @@ test('the scheduler sees which task helps which sample', { timeout: 120_000 }, a
     const shares = [0, 1].map(() => ({ even: 0, odd: 0 }));
     for (let n = 0; n < 10; n++) {
       const batch = await problem.nextBatch();
-      const policy = await strategy.policy(batch, course.status(2000));
+      const policy = await strategy.probabilities(batch, course.status(2000));
       batch.kinds.forEach((kind, i) => {
         shares[kind].even += policy[3 * i + even];
         shares[kind].odd += policy[3 * i + odd];

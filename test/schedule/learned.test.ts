@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
 import type { Snapshot } from '../../src/run/index.js';
 import { Learned, type LearnedOptions, PAPER, type Problem, type Status } from '../../src/schedule/index.js';
-import { Policy } from '../../src/schedule/strategies/policy.js';
+import { SchedulerNetwork } from '../../src/schedule/strategies/scheduler.js';
 import { stored } from './trainings.js';
 
 /** A problem of which nothing is needed but features: one batch whose rows are given. */
@@ -91,7 +91,7 @@ describe('line 11', () => {
       ...PAPER,
       hidden: [3],
       learningRate: 1,
-      reward: { ...PAPER.reward, signal: 'performance' },
+      reward: 'performance',
     };
     const strategy = await Learned.create(fromFeatures(ROWS, 3), new Random(5), options);
     // Some updates, so that no layer is at its special start.
@@ -145,12 +145,12 @@ test('the policy starts uniform and agrees with the formula of the network after
     hidden: [5],
     learningRate: 2,
   });
-  for (const p of await strategy.policy(null, STATUS)) expect(p).toBeCloseTo(1 / 3, 6);
+  for (const p of await strategy.probabilities(null, STATUS)) expect(p).toBeCloseTo(1 / 3, 6);
   await strategy.choose(null, STATUS);
   await strategy.endEpisode(1, STATUS);
   await strategy.choose(null, STATUS);
   await strategy.endEpisode(-0.5, STATUS);
-  const policy = await strategy.policy(null, STATUS);
+  const policy = await strategy.probabilities(null, STATUS);
   const omega = parameters(strategy);
   ROWS.flatMap((x) => probabilities(omega, x)).forEach((p, i) => {
     expect(policy[i]).toBeCloseTo(p, 5);
@@ -163,7 +163,7 @@ test('an entropy bonus alone brings the policy back to uniform', async () => {
   const strategy = await Learned.create(fromFeatures(ROWS, 3), new Random(3), options);
   await strategy.choose(null, STATUS);
   await strategy.endEpisode(4, STATUS);
-  const largest = async () => Math.max(...(await strategy.policy(null, STATUS)));
+  const largest = async () => Math.max(...(await strategy.probabilities(null, STATUS)));
   const before = await largest();
   expect(before).toBeGreaterThan(0.5);
   for (let e = 0; e < 200; e++) {
@@ -195,7 +195,7 @@ test('a scale of the features is the same as scaled features', async () => {
     startUniform: false,
     threads: 1,
   } as const;
-  const [scaled, plain] = await Promise.all([1, 2].map(() => Policy.create(3, 4, new Random(9), options)));
+  const [scaled, plain] = await Promise.all([1, 2].map(() => SchedulerNetwork.create(3, 4, new Random(9), options)));
   const scale = { mean: Float32Array.of(3, -1, 0.5), inverseStd: Float32Array.of(0.5, 4, 1) };
   const none = { mean: new Float32Array(3), inverseStd: new Float32Array(3).fill(1) };
   const features = Float32Array.of(1, 2, 3, 4, -1, 0.25);
@@ -226,7 +226,7 @@ test('chunks add up to the gradient of the whole', async () => {
   random.fillNormal(features, 0, 1);
   const scale = { mean: new Float32Array(3), inverseStd: new Float32Array(3).fill(1) };
   const ascent = { gain: 0.5, entropy: 0.1, learningRate: 0.1 };
-  const [whole, parts] = await Promise.all([1, 2].map(() => Policy.create(3, 4, new Random(9), options)));
+  const [whole, parts] = await Promise.all([1, 2].map(() => SchedulerNetwork.create(3, 4, new Random(9), options)));
   const norm = await whole.ascend([{ features, tasks }], scale, ascent);
   const pieces = [0, 7, 19].map((from, i) => {
     const to = [7, 19, 30][i];

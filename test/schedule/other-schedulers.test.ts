@@ -22,7 +22,7 @@ test('the bandit weighs tasks by their share of the reward', async () => {
   await bandit.endEpisode(3, STATUS);
   // p = ½ each at first: w₁ − w₂ = η A (n₁ − n₂)/√N, and p₁ = 0.8/(1 + exp(w₂ − w₁)) + 0.1.
   const difference = (0.4 * 3 * (n - (50 - n))) / Math.sqrt(50);
-  const policy = await bandit.policy(null, STATUS);
+  const policy = await bandit.probabilities(null, STATUS);
   expect(policy[0]).toBeCloseTo(0.8 / (1 + Math.exp(-difference)) + 0.1, 6);
 });
 
@@ -41,7 +41,7 @@ async function shareOfFirst(given: Record<string, unknown>, episodes: number): P
   const bandit = await createStrategy(strategyConfig({ name: 'bandit', ...given }), problem, new Random(7));
   let performance = 0;
   for (let episode = 0; episode < episodes; episode++) {
-    const expected = (await bandit.policy(null, STATUS))[0];
+    const expected = (await bandit.probabilities(null, STATUS))[0];
     await bandit.beginEpisode?.(STATUS);
     let first = 0;
     for (let update = 0; update < 100; update++) {
@@ -52,7 +52,7 @@ async function shareOfFirst(given: Record<string, unknown>, episodes: number): P
     await bandit.endEpisode(next, { ...STATUS, performance });
     performance = next;
   }
-  return (await bandit.policy(null, STATUS))[0];
+  return (await bandit.probabilities(null, STATUS))[0];
 }
 
 test('the bandit learns from episodes of 40,000 samples', { timeout: 60_000 }, async () => {
@@ -69,7 +69,7 @@ test('a static mix is what the configuration says, and in the end the main task 
   } as unknown as Problem;
   const mix = async (given: Record<string, unknown>, update: number) => {
     const made = await createStrategy(strategyConfig({ name: 'static', ...given }), problem, new Random(1));
-    return Array.from(await made.policy(null, { ...STATUS, update }));
+    return Array.from(await made.probabilities(null, { ...STATUS, update }));
   };
   const expectMix = (found: number[], expected: number[]) => {
     for (const [task, p] of expected.entries()) expect(found[task]).toBeCloseTo(p, 6);
@@ -103,7 +103,7 @@ test('aligned ascends the expected cosine of the gradients', async () => {
   await aligned.choose(null, STATUS);
   // R = 1, ½, −1 with mean 1/6, p = ⅓: ψ = 3 · ⅓ · (5/6, 2/6, −7/6).
   const powers = [5 / 6, 2 / 6, -7 / 6].map(Math.exp);
-  const policy = await aligned.policy(null, STATUS);
+  const policy = await aligned.probabilities(null, STATUS);
   powers.forEach((power, task) => {
     expect(policy[task]).toBeCloseTo(power / (powers[0] + powers[1] + powers[2]), 6);
   });
@@ -129,7 +129,7 @@ test("qlib's update can only lower the probability of the chosen task", async ()
     const batch = await problem.nextBatch();
     course.begin(-1);
     const largest = async () => {
-      const policy = await strategy.policy(batch, course.status(10));
+      const policy = await strategy.probabilities(batch, course.status(10));
       const rows = Array.from({ length: 16 }, (_, i) => Math.max(...policy.subarray(5 * i, 5 * i + 5)));
       return rows.reduce((sum, p) => sum + p, 0) / 16;
     };

@@ -128,9 +128,9 @@ test('a problem that sets nothing aside has no influence to offer', async () => 
 });
 
 test('reward data and validation data have no day in common, labels included', async () => {
-  const { openDataSet } = await import('../../src/forecast/data-set.js');
+  const { openForecastData } = await import('../../src/forecast/dataset.js');
   const { smallConfig } = await import('../forecast/small-market.js');
-  const { reward, validation } = await openDataSet(smallConfig({ tasks: 3, validation: { reward: 0.4 } }));
+  const { reward, validation } = await openForecastData(smallConfig({ tasks: 3, validation: { reward: 0.4 } }));
   // A label of the third day ahead reaches three days beyond its sample.
   expect(reward!.samples.day.at(-1)! + 3).toBeLessThan(validation.samples.day[0]);
 });

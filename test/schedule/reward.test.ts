@@ -1,15 +1,17 @@
 import { expect, test } from 'vitest';
 import { type RewardOptions, RewardSignal } from '../../src/schedule/index.js';
 
+const PLAIN: RewardOptions = { reward: 'difference', skipFirst: false, baseline: null, normalise: null };
+
 /** The advantages of a course of performances R₀, R₁, …. */
-function advantages(performances: number[], options: RewardOptions): (number | undefined)[] {
-  const signal = new RewardSignal(options);
+function advantages(performances: number[], options: Partial<RewardOptions>): (number | undefined)[] {
+  const signal = new RewardSignal({ ...PLAIN, ...options });
   return performances.slice(1).map((performance, i) => signal.advantage(performance, performances[i]));
 }
 
 test('the reward is the gain in performance, or the performance itself', () => {
   expect(advantages([-8, -4, -3, -3.5], {})).toEqual([4, 1, -0.5]);
-  expect(advantages([-8, -4, -3, -3.5], { signal: 'performance' })).toEqual([-4, -3, -3.5]);
+  expect(advantages([-8, -4, -3, -3.5], { reward: 'performance' })).toEqual([-4, -3, -3.5]);
 });
 
 test('the first episode can be passed over', () => {
@@ -43,7 +45,7 @@ test('normalised rewards are divided by the root of their moving mean square', (
 });
 
 test('its state can be saved', () => {
-  const options = { skipFirst: true, baseline: 0.9, normalise: 0.9 };
+  const options = { ...PLAIN, skipFirst: true, baseline: 0.9, normalise: 0.9 };
   const [one, two] = [new RewardSignal(options), new RewardSignal(options)];
   for (const r of [1, 2, 2.5]) one.advantage(r, r - 0.3);
   two.load(JSON.parse(JSON.stringify(one.state())));

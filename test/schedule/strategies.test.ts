@@ -40,7 +40,7 @@ describe.each(Object.entries(CONFIGS))('%s', (_, given) => {
     const { problem, strategy, course } = subject;
     const batch = await problem.nextBatch();
     const before = bits(strategy.capture());
-    const policy = await strategy.policy(batch, course.status(30));
+    const policy = await strategy.probabilities(batch, course.status(30));
     expect(bits(strategy.capture())).toEqual(before);
 
     const K = problem.tasks.length;
@@ -62,7 +62,7 @@ describe.each(Object.entries(CONFIGS))('%s', (_, given) => {
     for (let n = 0; n < 150; n++) {
       const batch = await problem.nextBatch();
       const status = course.status(30);
-      const policy = await strategy.policy(batch, status);
+      const policy = await strategy.probabilities(batch, status);
       const choice = await strategy.choose(batch, status);
       if (choice.kind === 'blended') {
         expect(choice.weights).toEqual(policy);

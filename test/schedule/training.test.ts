@@ -38,7 +38,8 @@ test('an episode of a million decisions can be learned from', { timeout: 60_000 
   const strategy = await Learned.create(problem, new Random(2), {
     ...STABLE,
     hidden: [16],
-    reward: { ...STABLE.reward, skipFirst: false, baseline: null },
+    skipFirst: false,
+    baseline: null,
   });
   const status = { update: 1, updates: 125, performance: 0, meanPerformance: 0 };
   for (let s = 0; s < 125; s++) await strategy.choose(null, status);

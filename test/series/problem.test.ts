@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../src/random.js';
 import { transientSession } from '../../src/run/index.js';
-import { copySnapshot, createStrategy, strategySchema, train, trainee } from '../../src/schedule/index.js';
+import { copySnapshot, createStrategy, strategies, strategySchema, train, trainee } from '../../src/schedule/index.js';
 import type { SeriesBatch, SeriesProblem } from '../../src/series/index.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { smallProblem } from './small-series.js';
@@ -185,7 +185,7 @@ it('a state of another series is refused', async () => {
   await other.close();
 });
 
-it.each(strategySchema.options.map(({ shape }) => shape.name.value))('%s trains it', async (name) => {
+it.each(strategies.map(({ name }) => name))('%s trains it', async (name) => {
   const problem = await smallProblem({ corruption: { noise: 2 }, validation: { reward: 0.5 } });
   const strategy = await createStrategy(strategySchema.parse({ name }), problem, new Random(2));
   const subject = trainee(problem, strategy);

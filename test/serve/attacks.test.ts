@@ -1,10 +1,13 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGuard } from '../../src/serve/guard.js';
+import { rateLimitByAddress } from '../../src/serve/limits.js';
+import { createGuard } from '../../src/serve/listen.js';
+import { withoutPaths } from '../../src/serve/messages.js';
 import { type PageServer, startServer } from '../../src/serve/server.js';
 import { LiveClient } from './live-client.js';
 
@@ -28,15 +31,31 @@ afterAll(async () => {
 });
 
 /** A request with its path and headers as they are, which `fetch` would tidy up. */
-function get(path: string, headers: Record<string, string> = {}, method = 'GET') {
-  const { port } = new URL(server.url);
+function get(path: string, headers: Record<string, string> = {}, method = 'GET', { url, from }: Sender = {}) {
+  const { port } = new URL(url ?? server.url);
   return new Promise<{ status: number; headers: Record<string, unknown>; body: string }>((resolve, reject) => {
-    const sent = request({ host: '127.0.0.1', port, path, method, headers }, (response) => {
+    const sent = request({ host: '127.0.0.1', localAddress: from, port, path, method, headers }, (response) => {
       let body = '';
       response.setEncoding('utf8').on('data', (piece) => (body += piece));
       response.on('end', () => resolve({ status: response.statusCode!, headers: response.headers, body }));
     });
     sent.on('error', reject).end();
+  });
+}
+
+interface Sender {
+  readonly url?: string;
+  /** Address that the request comes from. */
+  readonly from?: string;
+}
+
+/** What a server answers to bytes that are no request, or none that it takes. */
+function raw(bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1', () => socket.write(bytes));
+    let answer = '';
+    socket.setEncoding('latin1').on('data', (piece) => (answer += piece));
+    socket.on('error', reject).on('close', () => resolve(answer));
   });
 }
 
@@ -96,6 +115,97 @@ describe('the guard', () => {
   });
 });
 
+describe('behind a proxy that speaks TLS', () => {
+  it('the page has the origin https under a name that was given, and under no other', () => {
+    const guard = createGuard({ host: '127.0.0.1', names: ['box.example'] });
+    expect(guard({ host: 'box.example', origin: 'https://box.example' })).toBeUndefined();
+    expect(guard({ host: 'localhost:8470', origin: 'https://localhost:8470' })).toBeDefined();
+    expect(guard({ host: 'box.example', origin: 'https://evil.example' })).toBeDefined();
+  });
+});
+
+describe('a token', () => {
+  let guarded: PageServer;
+  beforeAll(async () => {
+    guarded = await startServer({ folder: join(root, 'runs'), port: 0, token: 'open sesame' });
+  });
+  afterAll(() => guarded.close());
+
+  const ask = (path: string, headers = {}) => get(path, headers, 'GET', { url: guarded.url });
+
+  it('is needed for everything', async () => {
+    for (const path of ['/', '/page/main.js', '/api/runs', '/?token=open', '/?token=']) {
+      expect((await ask(path)).status).toBe(401);
+    }
+    await expect(LiveClient.connect(guarded.url)).rejects.toThrow('401');
+    expect((await ask('/', { authorization: 'Bearer open' })).status).toBe(401);
+    expect((await ask('/', { authorization: 'Bearer open sesame' })).status).toBe(200);
+  });
+
+  it('is in the link, which gives a cookie that scripts and other sites do not get', async () => {
+    const { pathname, search } = new URL(guarded.link);
+    const { status, headers } = await ask(pathname + search);
+    expect([status, headers.location]).toEqual([303, '/']);
+    const [cookie] = headers['set-cookie'] as string[];
+    expect(cookie).toMatch(/; HttpOnly; SameSite=Lax$/);
+    const sent = { cookie: `other=1; ${cookie.split(';')[0]}` };
+    expect((await ask('/api/runs', sent)).status).toBe(200);
+    expect((await ask('/api/runs', { cookie: sent.cookie.replace('open', 'close') })).status).toBe(401);
+    await (await LiveClient.connect(guarded.url, sent)).close();
+    expect((await ask(pathname + search, { host: 'evil.example' })).status).toBe(403);
+  });
+
+  it('is made where none is given and other machines can reach the server', async () => {
+    const open = await startServer({ folder: root, port: 0, host: '0.0.0.0' });
+    const again = await startServer({ folder: root, port: 0, host: '0.0.0.0' });
+    const tokens = [open, again].map(({ link }) => new URL(link).searchParams.get('token'));
+    expect(tokens[0]).toMatch(/^[\w-]{22}$/);
+    expect(tokens[1]).not.toBe(tokens[0]);
+    expect((await get('/', {}, 'GET', { url: open.url })).status).toBe(401);
+    await Promise.all([open.close(), again.close()]);
+    await expect(startServer({ folder: root, port: 0, token: 'short' })).rejects.toThrow('at least 8 characters');
+  });
+});
+
+describe('a client that asks too much', () => {
+  it('is refused for a while, and nobody else is', async () => {
+    // Loopback has many addresses: each is a client.
+    let status = 200;
+    for (let i = 0; i < 600 && status === 200; i++) {
+      const answers = Array.from({ length: 20 }, () => get('/page/style.css', {}, 'GET', { from: '127.0.0.2' }));
+      status = Math.max(...(await Promise.all(answers)).map((answer) => answer.status));
+    }
+    expect(status).toBe(429);
+    expect((await get('/page/style.css', {}, 'GET', { from: '127.0.0.3' })).status).toBe(200);
+  });
+
+  it('is told from others by its address', () => {
+    let now = 0;
+    const within = rateLimitByAddress(1, 2, () => now);
+    expect(['a', 'a', 'a', 'b', 'b', 'b'].map(within)).toEqual([true, true, false, true, true, false]);
+    now = 1000;
+    expect(['a', 'a'].map(within)).toEqual([true, false]);
+  });
+});
+
+describe('sentences for clients', () => {
+  it('have no absolute paths in them', () => {
+    const part = fc.stringMatching(/^[a-z0-9_.-]{1,8}$/).filter((text) => !/^\.+$/.test(text));
+    fc.assert(
+      fc.property(fc.array(part, { minLength: 2, maxLength: 6 }), part, (folders, file) => {
+        const folder = `/${folders.join('/')}`;
+        for (const message of [`${folder}/${file}: expected x`, `cannot read "${folder}/${file}"`]) {
+          expect(withoutPaths(message)).not.toContain(folder);
+          expect(withoutPaths(message)).toContain(file);
+        }
+      }),
+    );
+    const inRun = withoutPaths('/home/x/runs/one/evaluation/a/scores.json: expected scores', '/home/x/runs/one');
+    expect(inRun).toBe('evaluation/a/scores.json: expected scores');
+    expect(withoutPaths('expected 0/1 or a and/or b, found km/h/s')).toBe('expected 0/1 or a and/or b, found km/h/s');
+  });
+});
+
 describe('files', () => {
   it.each([
     '/../secret.json',
@@ -148,6 +258,36 @@ describe('the page', () => {
   it('is protected the same way where something goes wrong', async () => {
     for (const path of ['/nothing', '/api/run?run=x']) {
       expect((await get(path)).headers['content-security-policy']).toContain("default-src 'none'");
+    }
+    const { headers } = await get('/page/main.js');
+    const answers = [
+      await get('/page/main.js', { 'if-none-match': String(headers.etag) }),
+      await get('/', { host: 'evil.example' }),
+      await get('/', {}, 'POST'),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([304, 403, 405]);
+    for (const answer of answers) expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
+    const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
+    for (const [bytes, status] of [
+      ['no request at all\r\n\r\n', 400],
+      [`GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+      [`GET /live HTTP/1.1\r\nHost: evil.example\r\n${upgrade}`, 403],
+      [`GET /other HTTP/1.1\r\nHost: localhost\r\n${upgrade}`, 404],
+    ] as const) {
+      const answer = await raw(bytes);
+      expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+      expect(answer).toContain("Content-Security-Policy: default-src 'none'");
+    }
+  });
+
+  it('comes compressed, and once: the second time nothing is sent', async () => {
+    for (const path of ['/', '/page/main.js', '/page/style.css', '/page/ort.wasm']) {
+      const plain = await fetch(server.url + path, { headers: { 'accept-encoding': 'identity' } });
+      const packed = await fetch(server.url + path, { headers: { 'accept-encoding': 'gzip' } });
+      expect(packed.headers.get('content-encoding')).toBe('gzip');
+      expect(Buffer.from(await packed.arrayBuffer()).equals(Buffer.from(await plain.arrayBuffer()))).toBe(true);
+      const again = await fetch(server.url + path, { headers: { 'if-none-match': packed.headers.get('etag')! } });
+      expect([again.status, await again.text()]).toEqual([304, '']);
     }
   });
 });

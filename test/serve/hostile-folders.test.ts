@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunReport, RunSummary } from '../../src/serve/run-report.js';
 import { startTcts } from '../cli/train-process.js';
 import { randomTranslationRun, type TranslationRun } from '../cli/translation-run.js';
+import { forecastScores } from './evaluations.js';
 import { LiveClient } from './live-client.js';
 
 /** All files that the server reads of a run. */
@@ -48,6 +49,11 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
         symlinkSync(`${path}.real`, path);
       });
     }
+    // Just small enough to be parsed, too large, and long.
+    replaced('slow', 'config.yaml', (path) => writeFileSync(path, largeConfig(60_000)));
+    replaced('large', 'config.yaml', (path) => writeFileSync(path, largeConfig(400_000)));
+    replaced('long', 'metrics.jsonl', (path) => writeFileSync(path, '{"step":5,"loss":2}\n'.repeat(32e6 / 20)));
+    replaced('large', 'result.json', (path) => writeFileSync(path, `{"test":null,"x":"${'x'.repeat(5e6)}"}`));
     replaced('out', 'checkpoints', (path) => symlinkSync(join(made.folder, 'checkpoints'), path));
     replaced('out', 'evaluation', (path) => symlinkSync(join(made.folder, 'evaluation'), path));
     server = startTcts(made.scratch, 'serve', 'runs', '--port', '0');
@@ -83,7 +89,7 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
 
   it('lists all runs', async () => {
     const list = await get<RunSummary[]>('/api/runs');
-    expect(list).toHaveLength(4 * FILES.length + 2);
+    expect(list).toHaveLength(4 * FILES.length + 6);
     expect(list.filter(({ state }) => state !== 'unreadable').map(({ id }) => id)).toEqual(
       expect.arrayContaining(['in-run.json', 'in-metrics.jsonl', 'pipe-result.json', 'out-run.lock']),
     );
@@ -131,6 +137,61 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
     expect(offered.map(({ id }) => id)).toContain('in-model.json');
   });
 
+  it('reads no configuration or result that is larger than any of ours', async () => {
+    expect(said(await report('large-config.yaml'))).toBe(
+      'config.yaml: the page reads at most 64 kB of it, it has 400 kB',
+    );
+    expect(said(await report('large-result.json'))).toContain('result.json: the page reads at most 4000 kB of it');
+    expect(await report('long-metrics.jsonl')).toMatchObject({ step: 5, problems: [] });
+  });
+
+  it('answers others first while it reads what takes long, or opens a model', async () => {
+    const order: string[] = [];
+    const note = (name: string) => () => order.push(name);
+    const client = await LiveClient.connect(url);
+    writeFileSync(join(runs, 'slow-config.yaml/config.yaml'), `${largeConfig(60_000)}z: 1\n`);
+    const slow = [
+      report('slow-config.yaml').then(note('slow')),
+      client.until((m) => m.type === 'begun').then(note('slow')),
+    ];
+    client.send({ type: 'begin', lane: 'a', run: 'in-result.json', policy: 'wait-k:2' });
+    await Promise.all([1, 2, 3].map(() => fetch(`${url}/page/style.css`).then(note('quick'))));
+    await Promise.all(slow);
+    expect(order).toEqual(['quick', 'quick', 'quick', 'slow', 'slow']);
+    await client.close();
+  });
+
+  it('parses what has not changed only once', async () => {
+    const time = async () => {
+      const began = performance.now();
+      await report('slow-config.yaml');
+      return performance.now() - began;
+    };
+    writeFileSync(join(runs, 'slow-config.yaml/config.yaml'), `${largeConfig(60_000)}z: 2\n`);
+    const first = await time();
+    const again = await Promise.all([time(), time(), time()]);
+    expect(Math.min(...again)).toBeLessThan(first / 3);
+  });
+
+  it('names no path of the server', async () => {
+    const list = JSON.stringify(await get<RunSummary[]>('/api/runs'));
+    const reports = await Promise.all(
+      FILES.slice(0, 6).flatMap((name) =>
+        ['pipe', 'folder', 'out'].map((kind) => report(`${kind}-${name.replaceAll('/', '-')}`)),
+      ),
+    );
+    expect(list + JSON.stringify(reports)).not.toContain(dirname(made.scratch));
+    const client = await LiveClient.connect(url);
+    for (const run of ['pipe-text.json', 'out-checkpoints-best.safetensors', 'folder-model.json']) {
+      const lane = `l${client.messages.length}`;
+      client.sentence(lane, run, 'wait-k:2', ['ta']);
+      const message = await client.text(lane).catch((error: Error) => error.message);
+      expect(message).toMatch(/expected|link/);
+      expect(message).not.toContain(dirname(made.scratch));
+    }
+    await client.close();
+  });
+
   it('stays up when connections are reset while their upgrade is refused', async () => {
     const { port } = new URL(url);
     for (let attempt = 0; attempt < 50; attempt++) {
@@ -168,6 +229,12 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
   });
 });
 
+/** A configuration of so many bytes. */
+function largeConfig(bytes: number): string {
+  const line = (i: number) => `k${String(i).padStart(6, '0')}: [1, 2]\n`;
+  return Array.from({ length: bytes / line(0).length }, (_, i) => line(i)).join('');
+}
+
 /** What a run has besides its model. */
 function fill(folder: string): void {
   const write = (name: string, content: object): void => {
@@ -175,8 +242,8 @@ function fill(folder: string): void {
     writeFileSync(join(folder, name), `${JSON.stringify(content)}\n`);
   };
   write('metrics.jsonl', { step: 5, loss: 2 });
-  write('result.json', { test: { RankIC: 0.1 } });
-  write('evaluation/test/scores.json', { split: 'test', scores: { IC: 0.2 } });
+  write('result.json', { updates: 5, best: null, test: { RankIC: 0.1 } });
+  write('evaluation/test/scores.json', forecastScores({ scores: { IC: 0.2 } }));
   write('run.lock', {});
 }
 

@@ -14,8 +14,9 @@ export class LiveClient {
     this.closed.catch(() => {});
   }
 
-  static async connect(url: string, headers: Record<string, string> = {}): Promise<LiveClient> {
-    const socket = new WebSocket(`${url.replace('http', 'ws')}/live`, { headers });
+  /** `from`: the address that it comes from; loopback has many. */
+  static async connect(url: string, headers: Record<string, string> = {}, from?: string): Promise<LiveClient> {
+    const socket = new WebSocket(`${url.replace('http', 'ws')}/live`, { headers, localAddress: from });
     await once(socket, 'open');
     return new LiveClient(socket);
   }

@@ -2,6 +2,7 @@ import { copyFileSync, rmSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LiveModels } from '../../src/serve/live-models.js';
+import { startServer } from '../../src/serve/server.js';
 import type { CheckpointChoice } from '../../src/translate/index.js';
 import { randomTranslationRun, type TranslationRun } from '../cli/translation-run.js';
 
@@ -79,5 +80,27 @@ describe('the models that are open', () => {
     const lease = await models.lease(runs[0].folder);
     lease.release();
     await models.close();
+  });
+});
+
+describe('a model for the page', () => {
+  it('is sent compressed and once, and again when training has saved other parameters', async () => {
+    const folder = runs[1].folder;
+    const server = await startServer({ folder, port: 0, browser: true });
+    const get = (file: string, etag = '') =>
+      fetch(`${server.url}/model?run=run&file=${file}`, { headers: { 'if-none-match': etag } });
+    const names = (await (await fetch(`${server.url}/api/model?run=run`)).json()) as string[];
+    expect(names).toEqual(expect.arrayContaining(['settings.json', 'encoder-step.onnx', 'decoder-step.onnx']));
+    const first = await get('settings.json');
+    expect(first.headers.get('content-encoding')).toBe('gzip');
+    expect(await first.json()).toMatchObject({ format: 'tcts translation model' });
+    const etag = first.headers.get('etag')!;
+    expect((await get('settings.json', etag)).status).toBe(304);
+    const later = new Date(Date.now() + 60_000);
+    utimesSync(join(folder, 'checkpoints', 'best.safetensors'), later, later);
+    const renewed = await get('settings.json', etag);
+    expect([renewed.status, renewed.headers.get('etag') === etag]).toEqual([200, false]);
+    expect((await get('../run.json')).status).toBe(404);
+    await server.close();
   });
 });

@@ -11,8 +11,7 @@ import {
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MetricsReader } from '../../src/serve/run-metrics.js';
-import { SampledSeries } from '../../src/serve/sampled-series.js';
+import { MetricsReader, SampledSeries } from '../../src/serve/run-metrics.js';
 import { temporaryFolder } from '../run/temporary.js';
 
 describe('a sampled series', () => {
@@ -52,16 +51,16 @@ describe('the log of a run', () => {
   it('is read from where it ended the last time', async () => {
     const { file, read } = log();
     expect(await read()).toMatchObject({ step: 0, losses: [] });
-    writeFileSync(file, update(1).repeat(100) + update(2));
+    writeFileSync(file, update(1).repeat(400) + update(2));
     await read();
     // What has been read is not read again: that it is spoilt goes unnoticed.
     const handle = openSync(file, 'r+');
     writeSync(handle, 'spoilt', 0);
     closeSync(handle);
     appendFileSync(file, `${update(3)}{"step":4`);
-    expect(await read()).toMatchObject({ step: 3, badLines: 0, losses: { length: 102 } });
+    expect(await read()).toMatchObject({ step: 3, badLines: 0, losses: { length: 402 } });
     appendFileSync(file, ',"loss":1}\n');
-    expect(await read()).toMatchObject({ step: 4, losses: { length: 103 } });
+    expect(await read()).toMatchObject({ step: 4, losses: { length: 403 } });
   });
 
   it('is read anew when it was cut, also when it has grown beyond its old length since', async () => {

@@ -1,20 +1,25 @@
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createRun } from '../../src/run/index.js';
 import type { RunReport, RunSummary } from '../../src/serve/run-report.js';
 import { type PageServer, startServer } from '../../src/serve/server.js';
+import { forecastScores, latencyScores, translationScores } from './evaluations.js';
 
 let root: string;
 let server: PageServer;
 
-beforeEach(async () => {
+beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), 'tcts-runs-'));
   server = await startServer({ folder: root, port: 0 });
 });
 
-afterEach(async () => {
+afterEach(() => {
+  for (const name of readdirSync(root)) rmSync(join(root, name), { recursive: true });
+});
+
+afterAll(async () => {
   await server.close();
   rmSync(root, { recursive: true });
 });
@@ -46,7 +51,15 @@ describe('the list of runs', () => {
     second.lock.release();
     const runs = await list();
     expect(runs).toMatchObject([
-      { id: 'one', state: 'running', kind: 'forecast', strategy: 'learned', step: 20, best: -1.5 },
+      {
+        id: 'one',
+        state: 'running',
+        kind: 'forecast',
+        strategy: 'learned',
+        step: 20,
+        best: -1.5,
+        validation: { name: 'validation loss', better: 'lower' },
+      },
       { id: 'sweep/two', state: 'killed' },
     ]);
     first.lock.release();
@@ -115,15 +128,16 @@ describe('the report of a run', () => {
       mkdirSync(join(run.path, 'evaluation', name), { recursive: true });
       writeFileSync(join(run.path, 'evaluation', name, 'scores.json'), content);
     };
-    const latency = { stacl: { AL: 3.5, AP: 0.7 }, simuleval: { AL: 3, AP: 0.6 } };
-    evaluation('test-wait-3-beam-5', JSON.stringify({ split: 'test', k: 3, bleu: 25.5, latency }));
+    const latency = { stacl: latencyScores(3.5, 0.7), simuleval: latencyScores(3, 0.6) };
+    evaluation('test-wait-3-beam-5', JSON.stringify(translationScores({ bleu: 25.5, latency })));
     const data = { name: 'corpora/wmt15', digest: '0123456789abcdef', own: false };
-    evaluation('validation', JSON.stringify({ split: 'validation', data, scores: { IC: 0.1, RankIC: 0.12 } }));
+    const scores = { IC: 0.1, RankIC: 0.12 };
+    evaluation('validation', JSON.stringify(forecastScores({ split: 'validation', data, scores })));
     evaluation('broken', '{"split": 1}');
     expect(await report('one')).toMatchObject({
       translation: [{ name: 'test-wait-3-beam-5', split: 'test', data: null, bleu: 25.5, AL: 3.5, AP: 0.7 }],
       forecast: [{ split: 'validation', data, figures: { IC: 0.1, RankIC: 0.12 } }],
-      problems: [expect.stringContaining('expected the scores of an evaluation')],
+      problems: [expect.stringMatching(/^evaluation\/broken\/scores\.json: split: .*expected string/)],
     });
   });
 
@@ -136,10 +150,10 @@ describe('the report of a run', () => {
     };
     // Constant forecasts have no correlation, and a portfolio that never moves no information ratio.
     const excessAfterCosts = { annualReturn: 0, informationRatio: Number.NaN };
-    evaluation('test', { split: 'test', scores: { IC: Number.NaN, MSE: 0.5 }, backtest: { excessAfterCosts } });
-    const latency = { stacl: { AL: Number.NaN, AP: 0.5 }, simuleval: null };
-    evaluation('test-wait-3-beam-1', { split: 'test', k: 3, bleu: Number.NaN, latency });
-    evaluation('test-wait-4-beam-1', { split: 'test', k: 4, bleu: 0, latency: { stacl: null, simuleval: null } });
+    evaluation('test', forecastScores({ scores: { IC: Number.NaN, MSE: 0.5 }, excessAfterCosts }));
+    const latency = { stacl: latencyScores(Number.NaN, 0.5), simuleval: null };
+    evaluation('test-wait-3-beam-1', translationScores({ bleu: Number.NaN, latency }));
+    evaluation('test-wait-4-beam-1', translationScores({ k: 4, bleu: 0 }));
     expect(await report('one')).toMatchObject({
       forecast: [{ figures: { IC: null, MSE: 0.5, 'excess return': 0, 'information ratio': null } }],
       translation: [],

@@ -43,6 +43,15 @@ describe('tcts serve', () => {
     expect(stderr).toContain('stopping');
   });
 
+  it('beyond loopback warns, and prints a link with a token that it has made', async () => {
+    const { child, ended, url } = await start('run', '--port', '0', '--host', '0.0.0.0');
+    const { port, searchParams } = new URL(url);
+    expect(searchParams.get('token')).toMatch(/^[\w-]{22}$/);
+    expect((await fetch(`http://127.0.0.1:${port}/api/runs`)).status).toBe(401);
+    child.kill('SIGINT');
+    expect((await ended).stderr).toContain('warning: 0.0.0.0 can be reached from other machines');
+  });
+
   it('is an agent of SimulEval with the policy that the run was trained for', async () => {
     const { child, ended, url } = await start('run', '--simuleval', '0');
     expect(await (await fetch(url)).json()).toEqual({ info: 'tcts, run, wait-k:3' });
@@ -54,6 +63,8 @@ describe('tcts serve', () => {
     [['nowhere'], 'there is no such folder'],
     [['run', '--port', 'x'], '--port: expected a port'],
     [['.', '--simuleval', '0'], 'an agent translates with one run'],
+    [['run', '--token', 'short'], '--token: expected a token of at least 8 characters'],
+    [['run', '--token-env', 'TCTS_ABSENT'], '--token-env: the environment variable TCTS_ABSENT is not set'],
   ])('refuses %j with a sentence', async (args, reason) => {
     const { code, stderr } = await tcts(run.scratch, 'serve', ...args);
     expect(code).toBe(1);

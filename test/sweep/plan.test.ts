@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { parse } from 'yaml';
-import { planOf } from '../../src/cli/sweep-plan.js';
+import { planOf } from '../../src/cli/sweep-run.js';
 import { jsonSchema, referenceYaml } from '../../src/run/index.js';
 import { axisNames } from '../../src/sweep/axes.js';
 import { groupSchema } from '../../src/sweep/grid.js';
@@ -124,7 +124,8 @@ groups:
   });
 
   it('evaluates where there is something to evaluate, on as many cores as the training had', () => {
-    const verbs = (text: string) => plannedRuns(planFor(text, { evaluated: ['translation'] }))[0].run.job.after;
+    const verbs = (text: string) =>
+      plannedRuns(planFor(text, { evaluated: ({ kind }) => kind === 'translation' }))[0].run.job.after;
     expect(verbs('base: base.yaml\ngroups: [{name: a}]\n')).toEqual([]);
     expect(verbs('base: translation.yaml\ngroups: [{name: a}]\n')).toEqual([['evaluate', '--threads', '1']]);
     expect(verbs('base: translation.yaml\nafter: ["evaluate --k 1,3"]\ngroups: [{name: a}]\n')).toEqual([

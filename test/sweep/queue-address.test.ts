@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseAddress, redacted } from '../../src/sweep/queue/address.js';
+import { parseAddress, redacted } from '../../src/sweep/queue/connection.js';
 
 describe('the address of a queue', () => {
   it('may be a host alone', () => {

@@ -3,8 +3,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { acquireLock, type LockHolder } from '../../src/run/index.js';
-import { attemptsAt, beginAttempt } from '../../src/sweep/queue/attempts.js';
-import { type SharedFolder, sharedFolder } from '../../src/sweep/queue/shared-folder.js';
+import { attemptsAt, beginAttempt, type SharedFolder, sharedFolder } from '../../src/sweep/queue/shared-folder.js';
 import { temporaryFolder } from '../run/temporary.js';
 
 interface Place {

@@ -108,8 +108,12 @@ describeWithRedis('tcts worker', () => {
     const sweep = await queueExecutor(process.env.TCTS_QUEUE!, { runs: join(folder, 'runs'), lookSeconds: 0.1 });
     onTestFinished(() => sweep.close());
     const job = training(folder, 5);
-    const worker = startWorker(folder);
+    // The variable that it knows, or one that is named: either way the list of processes does not have it.
+    vi.stubEnv('OWN_QUEUE', process.env.TCTS_QUEUE);
+    vi.stubEnv('TCTS_QUEUE', undefined);
+    const worker = startWorker(folder, '--queue-env', 'OWN_QUEUE');
     expect(await sweep.submit(job, () => {})).toEqual({ state: 'done' });
+    expect(worker.child.spawnargs.join(' ')).not.toContain('sesame');
     worker.child.kill('SIGTERM');
     const { stderr } = await worker.ended;
     // Neither what it says nor any file that it or the training wrote has it.
@@ -147,6 +151,9 @@ describeWithRedis('tcts worker', () => {
     const folder = sharedFolder();
     expect((await tcts(folder, 'worker', '--runs', 'runs')).stderr).toBe(
       'tcts: --queue: expected the address of the queue\n',
+    );
+    expect((await tcts(folder, 'worker', '--runs', 'runs', '--queue-env', 'NO_QUEUE')).stderr).toBe(
+      'tcts: --queue-env: the environment variable NO_QUEUE is not set\n',
     );
     expect((await tcts(folder, 'worker', '--runs', 'absent', '--queue', 'redis://x', '--quiet')).stderr).toBe(
       'tcts: absent: there is no such folder; expected the one that all machines share\n',

@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Queue } from 'bullmq';
+import { Queue, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { toolVersion } from '../../src/run/index.js';
 import type { Executor, Job, Outcome } from '../../src/sweep/job.js';
@@ -118,6 +119,30 @@ describeWithRedis('a sweep on a queue', () => {
     expect(await (await executor()).submit(job('a'), nothing)).toEqual(DONE);
   });
 
+  it('gives up a job at which too many workers were lost', async () => {
+    const { redis, job, executor, worker } = await scene();
+    const sweep = await executor();
+    const outcome = sweep.submit(job('a'), nothing);
+    // A worker that takes the job and is never heard of again, after fifty like it.
+    const lost = new Worker('runs', null, {
+      prefix: 'tcts',
+      connection: { host: '127.0.0.1', port: redis.port, maxRetriesPerRequest: null },
+      lockDuration: 100,
+      autorun: false,
+    });
+    onTestFinished(() => lost.close(true));
+    const taken = await vi.waitFor(
+      async () => (await lost.getNextJob('token')) ?? Promise.reject(new Error('none yet')),
+    );
+    const client = new Redis(redis.url);
+    await client.hset(`tcts:runs:${taken.id}`, 'stc', '50');
+    client.disconnect();
+    const runner = new Runner(10);
+    worker(runner);
+    expect(await outcome).toEqual({ state: 'failed', reason: '50 workers were lost while at it' });
+    expect(runner.begun).toEqual([]);
+  });
+
   it('leaves nothing in Redis that grows', async () => {
     const { redis, job, executor, worker } = await scene();
     worker(new Runner(10));
@@ -173,7 +198,7 @@ describeWithRedis('a sweep on a queue', () => {
     expect(await Promise.all(outcomes)).toEqual([DONE, DONE, DONE]);
     expect(runner.begun.filter((name) => name === 'a')).toEqual(['a']);
     expect(note.mock.calls.flat()).toEqual([
-      expect.stringMatching(/^Redis at redis:\S+ is of no use at the moment/),
+      expect.stringMatching(/^Redis at redis:\S+ does not work at the moment/),
       expect.stringMatching(/^Redis at redis:\S+ answers again$/),
     ]);
   });
@@ -317,7 +342,7 @@ describeWithRedis('the way to Redis', () => {
 
   it('ends in a sentence where there is none', async () => {
     expect(await refusal('redis://127.0.0.1:1')).toBe(
-      'redis://127.0.0.1:1: cannot connect to Redis: the connection is refused, so that no server seems to be running there',
+      'redis://127.0.0.1:1: cannot connect to Redis: the connection is refused: no server seems to be running there',
     );
     expect(await refusal('redis://nowhere.invalid')).toMatch(/: cannot connect to Redis: (there is no host|the name)/);
   });

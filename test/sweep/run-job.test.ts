@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import { trainConfigSchema } from '../../src/cli/problems.js';
 import { isRunning, lockHolder, openRun } from '../../src/run/index.js';
 import { isDone, type Job, type JobProgress, runJob } from '../../src/sweep/index.js';
-import { MetricsTail } from '../../src/sweep/metrics-tail.js';
+import { followed } from '../../src/sweep/run-job.js';
 import { temporaryFolder } from '../run/temporary.js';
 
 function jobIn(folder: string, { episodes = 4, ...changed }: Partial<Job> & { episodes?: number } = {}): Job {
@@ -132,36 +132,39 @@ describe('a job', () => {
 });
 
 test('a log is followed while it grows, a half-written line waits, and one that is cut is read anew', () => {
-  const path = join(temporaryFolder(), 'metrics.jsonl');
-  const tail = new MetricsTail(path, 9);
-  expect(tail.advance()).toBeUndefined();
+  const folder = temporaryFolder();
+  const path = join(folder, 'metrics.jsonl');
+  const advance = followed(folder, 9);
+  expect(advance()).toBeUndefined();
   writeFileSync(path, '{"step":1,"loss":3}\n{"step":2,"perf');
-  expect(tail.advance()).toEqual({ step: 1, steps: 9 });
-  expect(tail.advance()).toBeUndefined();
+  expect(advance()).toEqual({ step: 1, steps: 9 });
+  expect(advance()).toBeUndefined();
   appendFileSync(path, 'ormance":-5}\n{"step":4,"performance":-7}\n');
-  expect(tail.advance()).toEqual({ step: 4, steps: 9, best: -5 });
+  expect(advance()).toEqual({ step: 4, steps: 9, best: -5 });
   writeFileSync(path, '{"step":1,"loss":3}\n');
-  expect(tail.advance()).toEqual({ step: 1, steps: 9 });
+  expect(advance()).toEqual({ step: 1, steps: 9 });
 });
 
 test('a log that is cut and grows beyond what was read is read anew, wherever the cut was', () => {
-  const path = join(temporaryFolder(), 'metrics.jsonl');
-  const tail = new MetricsTail(path, 9);
+  const folder = temporaryFolder();
+  const path = join(folder, 'metrics.jsonl');
+  const advance = followed(folder, 9);
   writeFileSync(path, '{"step":1,"performance":-5}\n{"step":2,"performance":-4}\n');
-  expect(tail.advance()).toEqual({ step: 2, steps: 9, best: -4 });
+  expect(advance()).toEqual({ step: 2, steps: 9, best: -4 });
   writeFileSync(path, '{"step":1,"performance":-5}\n{"step":2,"loss":12345.678901}\n{"step":3}\n');
-  expect(tail.advance()).toEqual({ step: 3, steps: 9, best: -5 });
+  expect(advance()).toEqual({ step: 3, steps: 9, best: -5 });
 });
 
 test.each(['garbage', '[1]', '{"step":', 'null', '\u0000\uffff'])('a line that is %j is passed over', (line) => {
-  const path = join(temporaryFolder(), 'metrics.jsonl');
-  const tail = new MetricsTail(path, 9);
+  const folder = temporaryFolder();
+  const path = join(folder, 'metrics.jsonl');
+  const advance = followed(folder, 9);
   writeFileSync(path, `{"step":1}\n${line}\n`);
-  expect(tail.advance()).toEqual({ step: 1, steps: 9 });
+  expect(advance()).toEqual({ step: 1, steps: 9 });
   appendFileSync(path, `${line}\n`);
-  expect(tail.advance()).toBeUndefined();
+  expect(advance()).toBeUndefined();
   appendFileSync(path, '{"step":2}\n');
-  expect(tail.advance()).toEqual({ step: 2, steps: 9 });
+  expect(advance()).toEqual({ step: 2, steps: 9 });
 });
 
 test('a foreign line in the log of a run at work harms neither the job nor the log', async () => {

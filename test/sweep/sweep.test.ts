@@ -46,7 +46,10 @@ class Pretence implements Executor {
       const info = JSON.parse(readFileSync(join(folder, 'run.json'), 'utf8'));
       writeFileSync(join(folder, 'run.json'), JSON.stringify({ ...info, state: 'finished' }));
       const performance = this.figures.performance?.(config) ?? 0;
-      writeFileSync(join(folder, 'result.json'), JSON.stringify({ updates: 1, best: { performance, update: 1 } }));
+      writeFileSync(
+        join(folder, 'result.json'),
+        JSON.stringify({ updates: 1, best: { performance, update: 1 }, test: null }),
+      );
       this.trained.add(folder);
     }
     for (const verb of after) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
-import { Batches } from '../../src/translate/corpus/batches.js';
+import { BatchIterator } from '../../src/translate/corpus/batches.js';
 import type { PairedSequences } from '../../src/translate/corpus/corpus.js';
 
 /** Pairs in memory; sentence i is made of the token 10 + i and ends with 2. */
@@ -24,7 +24,7 @@ describe('batches', () => {
   it('cover every pair exactly once an epoch, within the bound on padded target tokens', () => {
     fc.assert(
       fc.property(someLengths, fc.integer({ min: 20, max: 100 }), fc.boolean(), (lengths, maxTokens, shuffle) => {
-        const batches = new Batches(pairs(lengths), { maxTokens, seed: 1, shuffle });
+        const batches = new BatchIterator(pairs(lengths), { maxTokens, seed: 1, shuffle });
         for (let epoch = 0; epoch < 3; epoch++) {
           const seen: number[] = [];
           for (let left = epoch === 0 ? batches.count : Infinity; left > 0; left--) {
@@ -41,7 +41,7 @@ describe('batches', () => {
   });
 
   it('are padded at the right, time-major, with the ends of sentences', () => {
-    const batches = new Batches(
+    const batches = new BatchIterator(
       pairs([
         [3, 2],
         [1, 3],
@@ -60,7 +60,7 @@ describe('batches', () => {
 
   it('hold sentences of similar length', () => {
     const lengths = Array.from({ length: 400 }, (_, i): [number, number] => [5, 1 + (i % 40)]);
-    const batches = new Batches(pairs(lengths), { maxTokens: 200, seed: 1 });
+    const batches = new BatchIterator(pairs(lengths), { maxTokens: 200, seed: 1 });
     let padded = 0;
     let tokens = 0;
     for (const batch of batches.rest()) {
@@ -74,7 +74,7 @@ describe('batches', () => {
   it('come in another order every epoch and for every seed, in the same for the same', () => {
     const lengths = Array.from({ length: 100 }, (_, i): [number, number] => [3, 1 + (i % 7)]);
     const order = (seed: number, epoch: number): number[] => {
-      const batches = new Batches(pairs(lengths), { maxTokens: 20, seed }, { epoch, position: 0 });
+      const batches = new BatchIterator(pairs(lengths), { maxTokens: 20, seed }, { epoch, position: 0 });
       return [...batches.rest()].flatMap((batch) => [...batch.indices]);
     };
     expect(order(1, 0)).toEqual(order(1, 0));
@@ -86,16 +86,16 @@ describe('batches', () => {
     fc.assert(
       fc.property(someLengths, fc.nat(30), (lengths, steps) => {
         const options = { maxTokens: 40, seed: 'x' };
-        const whole = new Batches(pairs(lengths), options);
+        const whole = new BatchIterator(pairs(lengths), options);
         for (let i = 0; i < steps; i++) whole.next();
-        const resumed = new Batches(pairs(lengths), options, JSON.parse(JSON.stringify(whole.state())));
+        const resumed = new BatchIterator(pairs(lengths), options, JSON.parse(JSON.stringify(whole.state())));
         for (let i = 0; i < 10; i++) expect(resumed.next()).toEqual(whole.next());
       }),
     );
   });
 
   it('keep to a number of sentences', () => {
-    const batches = new Batches(pairs(Array.from({ length: 10 }, () => [2, 2] as const)), {
+    const batches = new BatchIterator(pairs(Array.from({ length: 10 }, () => [2, 2] as const)), {
       maxTokens: 100,
       maxSentences: 3,
       seed: 1,
@@ -104,9 +104,13 @@ describe('batches', () => {
   });
 
   it('refuse a sentence that fits in no batch, and impossible bounds', () => {
-    expect(() => new Batches(pairs([[1, 30]]), { maxTokens: 20, seed: 1 })).toThrow('pair 0 has 30 target tokens');
-    expect(() => new Batches(pairs([[1, 1]]), { maxTokens: 0, seed: 1 })).toThrow(InputError);
-    expect(() => new Batches(pairs([]), { maxTokens: 9, seed: 1 })).toThrow('no pairs');
-    expect(() => new Batches(pairs([[1, 1]]), { maxTokens: 9, seed: 1 }, { epoch: 0, position: 5 })).toThrow('beyond');
+    expect(() => new BatchIterator(pairs([[1, 30]]), { maxTokens: 20, seed: 1 })).toThrow(
+      'pair 0 has 30 target tokens',
+    );
+    expect(() => new BatchIterator(pairs([[1, 1]]), { maxTokens: 0, seed: 1 })).toThrow(InputError);
+    expect(() => new BatchIterator(pairs([]), { maxTokens: 9, seed: 1 })).toThrow('no pairs');
+    expect(() => new BatchIterator(pairs([[1, 1]]), { maxTokens: 9, seed: 1 }, { epoch: 0, position: 5 })).toThrow(
+      'beyond',
+    );
   });
 });

@@ -1,11 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
-import { bpeSegmenter, joinUnits, segmentLine } from '../../src/translate/text/bpe.js';
-import { type BpeCodes, formatBpeCodes, parseBpeCodes } from '../../src/translate/text/bpe-codes.js';
+import {
+  type BpeCodes,
+  bpeSegmenter,
+  formatBpeCodes,
+  joinUnits,
+  parseBpeCodes,
+  segmentLine,
+} from '../../src/translate/text/bpe.js';
 import { learnBpe } from '../../src/translate/text/bpe-learning.js';
-import { compareCodePoints } from '../../src/translate/text/code-points.js';
-import { countWords, formatCounts, parseCounts } from '../../src/translate/text/word-counts.js';
+import { compareCodePoints, countWords, formatCounts, parseCounts } from '../../src/translate/text/vocabulary.js';
 import { describeWithShared, readShared } from '../shared.js';
 
 const vector = (name: string): string => readShared(`vectors/bpe/${name}`);

@@ -2,7 +2,7 @@ import { truncateSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Arena } from '../../src/optim/index.js';
 import { checkpointFolder, createRun, saveBest, saveCheckpoint } from '../../src/run/index.js';
-import { loadParameters } from '../../src/translate/trained.js';
+import { loadParameters } from '../../src/schedule/index.js';
 import { temporaryFolder } from '../run/temporary.js';
 
 describe('the parameters of a run', () => {
@@ -49,5 +49,5 @@ function checkpoint(step: number, a: number[], b: number) {
     ['problem/model/a', f32([2], a)],
     ['problem/model/b', f32([], [b])],
   ]);
-  return { step, tensors, state: {} };
+  return { step, tensors, state: { subject: { problem: { model: null } } } };
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Random } from '../../src/random.js';
 import { translationSchema } from '../../src/translate/config.js';
+import { pairCount } from '../../src/translate/corpus/batches.js';
 import type { PairedSequences } from '../../src/translate/corpus/corpus.js';
 import { scrambled, swapped } from '../../src/translate/corruption.js';
 import { TranslationProblem } from '../../src/translate/problem.js';
@@ -59,8 +60,7 @@ describe('the problem', () => {
 
   it('validates on what it would validate on', async () => {
     expect(await spoilt.validate()).toBe(await clean.validate());
-    const sources = (problem: TranslationProblem) =>
-      [...problem.validationBatches()].map(({ parts }) => parts[0].source);
+    const sources = (problem: TranslationProblem) => [...problem.validationBatches()].map(([batch]) => batch.source);
     expect(sources(spoilt)).toEqual(sources(clean));
   });
 
@@ -79,14 +79,14 @@ describe('the problem', () => {
     const kinds = new Set<number>();
     for (let n = 0; n < spoilt.batchesPerEpoch; n++) {
       const [batch, plain] = [spoilt.nextBatch(), clean.nextBatch()];
-      const origins = new Float32Array(batch.size);
+      const origins = new Float32Array(pairCount(batch));
       await spoilt.writeFeatures(batch, status, ['origin'], origins);
       const rows = spoilt.oracle!(batch);
-      const [{ source, sourceLengths, size }] = batch.parts;
-      for (let i = 0; i < batch.size; i++) {
+      const [{ source, sourceLengths, size }] = batch;
+      for (let i = 0; i < pairCount(batch); i++) {
         kinds.add(origins[i]);
         const column = (all: Int32Array) => Array.from({ length: sourceLengths[i] }, (_, t) => all[t * size + i]);
-        const own = column(plain.parts[0].source);
+        const own = column(plain[0].source);
         expect(column(source)).toEqual(origins[i] === 1 ? [...swapped(own)] : own);
         const row = [...rows.subarray(9 * i, 9 * i + 9)];
         if (origins[i] === 0) {
@@ -101,7 +101,7 @@ describe('the problem', () => {
     }
     expect(kinds).toEqual(new Set([0, 1]));
     const [valid] = spoilt.validationBatches();
-    const none = new Float32Array(valid.size).fill(1);
+    const none = new Float32Array(pairCount(valid)).fill(1);
     await spoilt.writeFeatures(valid, status, ['origin'], none);
     expect(none.every((origin) => origin === 0)).toBe(true);
   });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { writeRound } from '../../src/translate/decode/batch.js';
 import { Cache } from '../../src/translate/decode/cache.js';
-import { writeRound } from '../../src/translate/decode/group.js';
-import { waitK } from '../../src/translate/decode/policy.js';
 import type { Candidates } from '../../src/translate/decode/search.js';
-import { Sentence } from '../../src/translate/decode/sentence.js';
+import { Sentence } from '../../src/translate/decode/search.js';
 import type { StepModel } from '../../src/translate/decode/step-model.js';
+import { waitK } from '../../src/translate/policies/wait-k.js';
 
 const END = 2;
 

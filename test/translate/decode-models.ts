@@ -1,13 +1,8 @@
 import { Arena, Inference, traceModel } from '../../src/optim/index.js';
 import { Random } from '../../src/random.js';
 import { i64, linear, logSoftmax, type Parameters, type Tensor, type Value } from '../../src/tensor/index.js';
-import {
-  evaluationMode,
-  outputWeight,
-  PRESETS,
-  type TranslationModel,
-  translate,
-} from '../../src/translate/model/index.js';
+import { evaluationMode, PRESETS, type TranslationModel } from '../../src/translate/model/config.js';
+import { outputWeight, translate } from '../../src/translate/model/transformer.js';
 
 /** Vocabulary of the random models, special tokens included. */
 export const VOCABULARY = 17;

@@ -216,3 +216,48 @@ describe('once the source has ended, the search', () => {
     expect(one).toMatchObject({ done: true, tokens: [7, 7, 7] });
   });
 });
+
+describe('finished hypotheses', () => {
+  /** With a beam of 2: the end at once (p = .4), or token 7 (.6) and then the end (.55) or more. */
+  const finished = (options: SearchOptions): Search => {
+    const one = search({ beam: 2, ...options });
+    one.advance(
+      rows([
+        [7, 0.6],
+        [END, 0.4],
+        [8, 1e-6],
+        [9, 1e-7],
+        [10, 1e-8],
+      ]),
+      0,
+      5,
+    );
+    const next = [
+      [END, 0.55],
+      [8, 0.4],
+      [9, 0.02],
+      [10, 0.02],
+      [11, 0.01],
+    ] as const;
+    one.advance(rows(next, next), 0, 5);
+    return one;
+  };
+
+  it('are compared by Σ log p / length^α', () => {
+    // Sums: log .4 = −.916 of length 1, log .33 = −1.109 of length 2. The mean prefers the longer one, the sum the shorter.
+    expect(finished({}).tokens).toEqual([7]);
+    expect(finished({ lengthPenalty: 0 }).tokens).toEqual([]);
+    // −.916 against −1.109 / 2^α: the longer one is better from α = log₂(1.109/.916) = .275 on.
+    expect(finished({ lengthPenalty: 0.27 }).tokens).toEqual([]);
+    expect(finished({ lengthPenalty: 0.28 }).tokens).toEqual([7]);
+  });
+
+  it('are listed with their scores, the best first', () => {
+    const { best } = finished({ nbest: 2 });
+    expect(best.map(({ tokens }) => tokens)).toEqual([[7], []]);
+    expect(best[0].score).toBeCloseTo(Math.log(0.6 * 0.55) / 2, 6);
+    expect(best[1].score).toBeCloseTo(Math.log(0.4), 6);
+    expect(finished({}).best).toEqual([]);
+    expect(() => search({ beam: 2, nbest: 3 })).toThrow('nbest: expected at most the beam of 2, found 3');
+  });
+});

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { translateBatch } from '../../src/translate/decode/batch.js';
+import type { Value } from '../../src/tensor/index.js';
+import { decodeInLockstep } from '../../src/translate/decode/batch.js';
 import { Cache } from '../../src/translate/decode/cache.js';
-import { waitK } from '../../src/translate/decode/policy.js';
-import { StepModel } from '../../src/translate/decode/step-model.js';
+import { StepModel, type StepProgram } from '../../src/translate/decode/step-model.js';
+import { createStepModel } from '../../src/translate/decode/steps.js';
+import { waitK } from '../../src/translate/policies/wait-k.js';
 import { randomArena, tinyModel, wholeModelScores } from './decode-models.js';
 
 const SOURCE = [5, 9, 4, 12, 7, 2];
@@ -18,7 +20,7 @@ describe.each([
     const model = tinyModel({ ...changes, sharedEmbeddings: 'decoder' });
     const arena = randomArena(model, 7);
     const expected = await wholeModelScores(model, arena, SOURCE, PREVIOUS, k);
-    const steps = await StepModel.create(model, arena, { beam: 8 });
+    const steps = await createStepModel(model, arena, { beam: 8 });
 
     const target = steps.target(1);
     const source = steps.source(1);
@@ -41,7 +43,7 @@ describe.each([
 describe('streams stepped together', () => {
   it('go as they do apart, whatever their lengths', async () => {
     const model = tinyModel({ sharedEmbeddings: 'all' });
-    const steps = await StepModel.create(model, randomArena(model, 3), { beam: 4 });
+    const steps = await createStepModel(model, randomArena(model, 3), { beam: 4 });
     const sentences = [
       { source: [5, 9, 4, 12, 7], target: [2, 6] },
       { source: [8], target: [2, 4, 4, 13, 9] },
@@ -113,8 +115,8 @@ describe('a model of whole sentences that decodes anew', () => {
     async (encoder) => {
       const model = tinyModel({ encoder });
       const arena = randomArena(model, 8);
-      const steps = await StepModel.create(model, arena, { beam: 1, redecodes: true });
-      const [{ tokens }] = await translateBatch(steps, [SOURCE], waitK(2), { beam: 1, earlyEnd: 'block' });
+      const steps = await createStepModel(model, arena, { beam: 1, redecodes: true });
+      const [{ tokens }] = await decodeInLockstep(steps, [SOURCE], waitK(2), { beam: 1, earlyEnd: 'block' });
       await steps.close();
       expect(tokens.length).toBeGreaterThan(3);
       for (let i = 0; i < tokens.length; i++) {
@@ -126,4 +128,61 @@ describe('a model of whole sentences that decodes anew', () => {
       }
     },
   );
+});
+
+describe('a step model over programs of any kind', () => {
+  /** A program that notes what it is given and answers with zeros, as many steps as there are tokens. */
+  const program = (inputs: readonly string[], given: Record<string, Value>[]): StepProgram => ({
+    inputs,
+    outputs: [],
+    run: async (feeds, outputs) => {
+      given.push(feeds);
+      const [steps, batch] = feeds.tokens.shape;
+      const zeros = (name: string): Value => {
+        if (name === 'candidates') return { data: new BigInt64Array(3 * batch), shape: [batch, 3] };
+        if (name === 'needed') return { data: Float32Array.of(2, 4), shape: [batch] };
+        const shape = name === 'scores' ? [batch, 3] : [steps, batch, 2];
+        return { data: new Float32Array(shape.reduce((a, b) => a * b)), shape };
+      };
+      return Object.fromEntries(outputs.map((name) => [name, zeros(name)]));
+    },
+    close: async () => {},
+  });
+  const shape = {
+    ...{ width: 2, maxPositions: 9, beam: 1, redecodes: false, decoderLayers: 1, heads: 1 },
+    encoder: 'unidirectional',
+  } as const;
+  const rows = { tokens: [[2], [2]], lengths: [0, 0], visible: [2, 3], ended: [false, true] };
+
+  it('keeps what the inputs of the programs name', async () => {
+    const given: Record<string, Value>[] = [];
+    const encoder = program(['tokens', 'lengths', 'encoder.keys.0'], given);
+    const decoder = program(['tokens', 'lengths', 'visible', 'decoder.keys.0', 'source.other.0'], given);
+    const steps = new StepModel(encoder, decoder, shape);
+    const source = steps.source(2);
+    await steps.read(source, [5, 6], [0, 0]);
+    expect([source.encoder!.length, source.memory.length]).toEqual([1, 1]);
+    expect(source.memory.names).toEqual(['source.other.0']);
+    const found = await steps.write(steps.target(2), source.memory, rows);
+    expect(given.map((feeds) => Object.keys(feeds))).toEqual([encoder.inputs, decoder.inputs]);
+    expect(found.wantsMore).toBeUndefined();
+  });
+
+  it('asks for more of the source where the decoder needs more than is visible, a token at a time', async () => {
+    const given: Record<string, Value>[] = [];
+    const decoder = program(['tokens', 'lengths', 'visible', 'ended', 'decoder.keys.0'], given);
+    const steps = new StepModel(program(['tokens', 'lengths'], []), decoder, shape);
+    const found = await steps.write(steps.target(2), steps.source(2).memory, rows);
+    expect(given[0].ended.data).toEqual(BigInt64Array.of(0n, 1n));
+    // 2 tokens are needed where 2 are visible, 4 where 3 are.
+    expect(found.wantsMore).toEqual([false, true]);
+    const two = {
+      ...rows,
+      tokens: [
+        [2, 5],
+        [2, 6],
+      ],
+    };
+    await expect(steps.write(steps.target(2), steps.source(2).memory, two)).rejects.toThrow('one token of each row');
+  });
 });

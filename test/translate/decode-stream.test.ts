@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { translateBatch } from '../../src/translate/decode/batch.js';
+import { decodeInLockstep } from '../../src/translate/decode/batch.js';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
-import { waitK } from '../../src/translate/decode/policy.js';
 import type { SearchOptions } from '../../src/translate/decode/search.js';
-import { StepModel } from '../../src/translate/decode/step-model.js';
+import type { StepModel } from '../../src/translate/decode/step-model.js';
+import { createStepModel } from '../../src/translate/decode/steps.js';
 import { type StreamEvent, TokenStream } from '../../src/translate/decode/stream.js';
+import { waitK } from '../../src/translate/policies/wait-k.js';
 import { special } from '../../src/translate/text/vocabulary.js';
 import { randomArena, tinyModel, VOCABULARY } from './decode-models.js';
 
@@ -39,7 +40,7 @@ describe.each([
   let model: StepModel;
   beforeAll(async () => {
     const shape = tinyModel({ encoder });
-    model = await StepModel.create(shape, randomArena(shape, seed), { redecodes });
+    model = await createStepModel(shape, randomArena(shape, seed), { redecodes });
   });
   afterAll(() => model.close());
 
@@ -51,7 +52,7 @@ describe.each([
     });
     await fc.assert(
       fc.asyncProperty(cases, async ({ sentences, k, options }) => {
-        const batch = await translateBatch(model, sentences.map(ended), waitK(k), options);
+        const batch = await decodeInLockstep(model, sentences.map(ended), waitK(k), options);
         for (const [i, sentence] of sentences.entries()) {
           const { tokens, decoded } = await stream(model, sentence, k, options);
           expect(tokens).toEqual([...batch[i].tokens]);
@@ -75,7 +76,7 @@ describe.each([
       fc.asyncProperty(cases, async ({ sentence, k, options, place, other }) => {
         const at = place % sentence.length;
         const changed = sentence.with(at, other);
-        const [a, b] = await translateBatch(model, [ended(sentence), ended(changed)], waitK(k), options);
+        const [a, b] = await decodeInLockstep(model, [ended(sentence), ended(changed)], waitK(k), options);
         // Target i sees the source words j ≤ i + k − 1: word `at` is not seen by the first at − k + 1 target words.
         const unseen = Math.max(0, at - k + 1);
         expect([...a.tokens.slice(0, unseen)]).toEqual([...b.tokens.slice(0, unseen)]);
@@ -110,10 +111,12 @@ describe.each([
 describe('a stream', () => {
   it('translates nothing to nothing', async () => {
     const shape = tinyModel();
-    const model = await StepModel.create(shape, randomArena(shape, 1));
+    const model = await createStepModel(shape, randomArena(shape, 1));
     const { tokens, events } = await stream(model, [], 1, {});
     expect({ tokens, events }).toEqual({ tokens: [], events: [] });
-    const [empty, other] = await translateBatch(model, [[special.eos], ended([5, 6])], waitK(1), { earlyEnd: 'block' });
+    const [empty, other] = await decodeInLockstep(model, [[special.eos], ended([5, 6])], waitK(1), {
+      earlyEnd: 'block',
+    });
     expect(empty).toEqual({ tokens: new Int32Array(), delays: new Int32Array(), end: 0, endedEarly: false });
     expect(other.tokens.length).toBeGreaterThan(0);
     await model.close();
@@ -121,12 +124,12 @@ describe('a stream', () => {
 
   it('refuses a sentence that is longer than the positions of the model', async () => {
     const shape = tinyModel({ maxPositions: 4 });
-    const model = await StepModel.create(shape, randomArena(shape, 1));
+    const model = await createStepModel(shape, randomArena(shape, 1));
     const sentence = [5, 6, 7, 8];
     await expect(stream(model, sentence, 9, {})).rejects.toThrow(
       'has 5 tokens with its end, the model reads at most 4',
     );
-    await expect(translateBatch(model, [ended(sentence)], waitK(9))).rejects.toThrow('reads at most 4');
+    await expect(decodeInLockstep(model, [ended(sentence)], waitK(9))).rejects.toThrow('reads at most 4');
     await model.close();
   });
 

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { translateBatch } from '../../src/translate/decode/batch.js';
+import { decodeInLockstep } from '../../src/translate/decode/batch.js';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
-import { waitK } from '../../src/translate/decode/policy.js';
-import { StepModel } from '../../src/translate/decode/step-model.js';
+import { createStepModel } from '../../src/translate/decode/steps.js';
 import { lineIds, type TextSide, TextStream, writtenText } from '../../src/translate/decode/text-stream.js';
-import { parseBpeCodes } from '../../src/translate/text/bpe-codes.js';
+import { waitK } from '../../src/translate/policies/wait-k.js';
+import { parseBpeCodes } from '../../src/translate/text/bpe.js';
 import { textPipeline } from '../../src/translate/text/pipeline.js';
 import { Vocabulary } from '../../src/translate/text/vocabulary.js';
 import { randomArena, tinyModel, VOCABULARY } from './decode-models.js';
@@ -28,7 +28,7 @@ describe('a stream of text', () => {
     expect(TOKENS).toHaveLength(VOCABULARY - 4);
     const [source, target] = [await side('de'), await side('de')];
     const shape = tinyModel();
-    const model = await StepModel.create(shape, randomArena(shape, 8));
+    const model = await createStepModel(shape, randomArena(shape, 8));
     const options = { beam: 2, earlyEnd: 'block' } as const;
     const words = fc.array(fc.constantFrom('Der', 'el', 'spiel,', 'hund', 'o.k.', '(der)', 'wer?'), { maxLength: 7 });
     await fc.assert(
@@ -38,7 +38,7 @@ describe('a stream of text', () => {
         for (const word of sentence) written += await stream.push(word);
         written += await stream.end();
         const ids = lineIds(source, sentence.join(' '));
-        const [decoded] = await translateBatch(model, [ids], waitK(k), options);
+        const [decoded] = await decodeInLockstep(model, [ids], waitK(k), options);
         expect(written).toBe(target.pipeline.decode(target.vocabulary.decode(decoded.tokens)));
         expect(writtenText(target, decoded.tokens).at(-1) ?? '').toBe(written);
         expect(stream.decoded).toEqual(decoded);

@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Arrival, arrivals } from '../../src/translate/decode/arrivals.js';
-import { tokensByWord } from '../../src/translate/decode/text-stream.js';
-import { unitDelays } from '../../src/translate/decode/word-delays.js';
+import {
+  type Arrival,
+  arrivals,
+  arrivingWords,
+  tokensByWord,
+  unitDelays,
+} from '../../src/translate/decode/text-stream.js';
 import { textPipeline } from '../../src/translate/text/pipeline.js';
 import { Vocabulary } from '../../src/translate/text/vocabulary.js';
 
@@ -83,7 +87,12 @@ describe('delays in words', () => {
     });
     const side = { pipeline, vocabulary: new Vocabulary([]) };
     // "it's" is it + 's; whether "St." keeps its full stop is known with the next word only, "end." is two tokens.
-    expect(tokensByWord(side, ["it's", 'on', 'St.', 'James', 'end.'])).toEqual([2, 3, 3, 5, 7]);
+    expect(
+      tokensByWord(
+        side,
+        ["it's", 'on', 'St.', 'James', 'end.'].map((word) => ({ word })),
+      ),
+    ).toEqual([2, 3, 3, 5, 7]);
     expect(tokensByWord(side, [])).toEqual([]);
   });
 
@@ -127,5 +136,40 @@ describe('delays in words', () => {
   it('are all words where more was read than any word settles', () => {
     expect(unitDelays(['dog', 'dog'], [5, 5], [1, 2], words).delays).toEqual([2]);
     expect(unitDelays([''], [0], [1, 2], words)).toEqual({ units: [], delays: [] });
+  });
+});
+
+describe('a source that is read by characters', () => {
+  it('arrives character by character, however its bytes are cut, as the line does', async () => {
+    const config = { language: 'zh', lowercase: false, normalize: false, tokenizer: { kind: 'char' } } as const;
+    const pipeline = await textPipeline(config);
+    const side = { pipeline, vocabulary: new Vocabulary([]) };
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom(...'狗在公园 A1。')),
+        fc.array(fc.nat(60)),
+        async (characters, cuts) => {
+          const line = characters.join('');
+          const seen: Arrival[] = [];
+          const pieces = inPieces(new TextEncoder().encode(line), cuts);
+          for await (const arrival of arrivals(pieces, 'text', pipeline.byCharacter)) seen.push(arrival);
+          const arrived = seen.flatMap((one) => ('word' in one ? [one] : []));
+          expect(arrived.map(({ word, joined }) => ({ word, joined }))).toEqual(arrivingWords(side, line));
+          const encoder = pipeline.wordEncoder();
+          const tokens = arrived.flatMap(({ word, joined }) => encoder.push(word, joined));
+          expect([...tokens, ...encoder.end()]).toEqual(pipeline.encode(line));
+          // Each character is a token, which a space before it makes two.
+          const counts = tokensByWord(side, arrived);
+          expect(counts.at(-1) ?? 0).toBe(pipeline.encode(line).length);
+        },
+      ),
+      { numRuns: 100 },
+    );
+    expect(arrivingWords(side, '狗在 园')).toEqual([
+      { word: '狗', joined: false },
+      { word: '在', joined: true },
+      { word: '园', joined: false },
+    ]);
+    expect((await textPipeline({ ...config, language: 'en' })).byCharacter).toBe(false);
   });
 });

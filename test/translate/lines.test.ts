@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { decodeLines, readLines } from '../../src/translate/corpus/lines.js';
-import { readPairs } from '../../src/translate/corpus/parallel-text.js';
+import { decodeLines, readLines, readPairs } from '../../src/translate/corpus/text-files.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tcts-lines-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -5,16 +5,13 @@ import { i64, sub, type Value } from '../../src/tensor/index.js';
 import { collate } from '../../src/translate/corpus/batches.js';
 import { LossEvaluation } from '../../src/translate/loss-evaluation.js';
 import {
-  embed,
   evaluationMode,
-  lossInputs,
-  lossModel,
   modelSchema,
-  outputWeight,
   type TranslationModel,
-  translate,
   translationModel,
-} from '../../src/translate/model/index.js';
+} from '../../src/translate/model/config.js';
+import { lossInputs, lossModel } from '../../src/translate/model/loss.js';
+import { embed, outputWeight, translate } from '../../src/translate/model/transformer.js';
 
 const VOCABULARY = { source: 17, target: 13, shared: false };
 

@@ -5,7 +5,7 @@ import { differentiableAverageLagging } from '../../src/metrics/latency.js';
 import { f64, i64, lower, type Parameters, Session, type Tensor, trace, type Value } from '../../src/tensor/index.js';
 import { expectedLookback, monotonicAttention } from '../../src/translate/monotonic/attention.js';
 import { type MonotonicKind, monotonicModel } from '../../src/translate/monotonic/config.js';
-import { differentiableLagging, latencyLosses } from '../../src/translate/monotonic/latency.js';
+import { differentiableLagging, latencyLosses } from '../../src/translate/monotonic/loss.js';
 import { expectTorch, type Stored } from '../nn/torch.js';
 import { tinyModel } from './decode-models.js';
 

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
-import { waitK } from '../../src/translate/decode/policy.js';
+import { createStepModel } from '../../src/translate/decode/steps.js';
 import { ATTENTIONS } from '../../src/translate/monotonic/config.js';
-import { MonotonicStepModel } from '../../src/translate/monotonic/step-model.js';
+import { stoppingAttention } from '../../src/translate/monotonic/steps.js';
 import { monotonic } from '../../src/translate/policies/monotonic.js';
+import { waitK } from '../../src/translate/policies/wait-k.js';
 import { VOCABULARY } from './decode-models.js';
 import { sureArena, tinyMonotonic, wholeMonotonic } from './monotonic-models.js';
 import { policyCases } from './policy-suite.js';
@@ -17,7 +18,7 @@ describe.each(ATTENTIONS)('%s, step by step', (attention) => {
     const arena = sureArena(model, seed);
     const expected = await wholeMonotonic(model, arena, SOURCE, PREVIOUS);
     expect(expected.delays.at(-1)).toBeGreaterThan(expected.delays[0] + 1);
-    const steps = await MonotonicStepModel.create(model, arena, { beam: 3 });
+    const steps = await createStepModel(model, arena, { beam: 3 }, stoppingAttention(model));
 
     const source = steps.source(1);
     const target = steps.target(1);
@@ -52,7 +53,7 @@ describe.each(ATTENTIONS)('%s, step by step', (attention) => {
 for (const attention of ATTENTIONS) {
   const open = async () => {
     const model = tinyMonotonic(attention);
-    const steps = await MonotonicStepModel.create(model, sureArena(model, 6), { beam: 3 });
+    const steps = await createStepModel(model, sureArena(model, 6), { beam: 3 }, stoppingAttention(model));
     return { models: [new IncrementalModel(steps)], vocabulary: VOCABULARY, close: () => steps.close() };
   };
   policyCases(attention, monotonic(), open, { runs: 5 });

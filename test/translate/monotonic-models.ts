@@ -1,9 +1,9 @@
 import { Arena, Inference, traceModel } from '../../src/optim/index.js';
 import { Random } from '../../src/random.js';
 import { i64, linear, logSoftmax, type Parameters, type Tensor, type Value } from '../../src/tensor/index.js';
-import { outputWeight } from '../../src/translate/model/index.js';
+import { outputWeight } from '../../src/translate/model/transformer.js';
+import { translateMonotonically } from '../../src/translate/monotonic/attention.js';
 import { type MonotonicKind, type MonotonicModel, monotonicModel } from '../../src/translate/monotonic/config.js';
-import { translateMonotonically } from '../../src/translate/monotonic/transformer.js';
 import { tinyModel } from './decode-models.js';
 
 export function tinyMonotonic(attention: MonotonicKind): MonotonicModel {

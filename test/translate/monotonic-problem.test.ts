@@ -3,14 +3,14 @@ import { type TrainConfig, trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun } from '../../src/cli/training-run.js';
 import { Training } from '../../src/optim/index.js';
 import { Random } from '../../src/random.js';
+import { pairCount } from '../../src/translate/corpus/batches.js';
 import { Translator } from '../../src/translate/decode/translator.js';
 import { evaluateTranslation } from '../../src/translate/evaluate.js';
 import { lossFeeds, lossInputs } from '../../src/translate/model/loss.js';
 import { ATTENTIONS, latencyWeights, monotonicSchema } from '../../src/translate/monotonic/config.js';
 import { monotonicLossModel } from '../../src/translate/monotonic/loss.js';
 import { MonotonicProblem } from '../../src/translate/monotonic/problem.js';
-import { trainedMonotonic } from '../../src/translate/monotonic/trained.js';
-import { openTrained } from '../../src/translate/trained.js';
+import { openTrained, trainedMonotonic } from '../../src/translate/trained.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { tinyMonotonic } from './monotonic-models.js';
 
@@ -30,7 +30,7 @@ async function updates(problem: MonotonicProblem, count: number): Promise<number
   const losses: number[] = [];
   for (let update = 0; update < count; update++) {
     const batch = problem.nextBatch();
-    const assignment = { tasks: new Int32Array(batch.size), weights: new Float32Array(batch.size).fill(1) };
+    const assignment = { tasks: new Int32Array(pairCount(batch)), weights: new Float32Array(pairCount(batch)).fill(1) };
     losses.push(await problem.train(batch, assignment));
   }
   return losses;
@@ -69,6 +69,8 @@ describe.each(ATTENTIONS)('%s', (attention) => {
       size,
       sourceLength: length,
       targetLength: length,
+      epoch: 0,
+      split: 'train' as const,
     };
     const feeds = lossFeeds(batch, new Int32Array(size), new Float32Array(size).fill(1 / 238));
     for (const scale of [1, 100, 100]) {

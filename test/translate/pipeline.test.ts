@@ -5,10 +5,9 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
 import { learnBpe } from '../../src/translate/text/bpe-learning.js';
-import { huggingFaceTokenizer } from '../../src/translate/text/hugging-face.js';
 import { loadLanguages, saveLanguages } from '../../src/translate/text/languages.js';
 import { type PipelineConfig, textPipeline } from '../../src/translate/text/pipeline.js';
-import type { TokenizerConfig } from '../../src/translate/text/tokenizers.js';
+import { huggingFaceTokenizer, type TokenizerConfig } from '../../src/translate/text/tokenizers.js';
 import { buildVocabulary } from '../../src/translate/text/vocabulary.js';
 
 const config = (tokenizer: TokenizerConfig, more: Partial<PipelineConfig> = {}): PipelineConfig => ({

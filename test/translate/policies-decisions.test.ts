@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { interpretBatch } from '../../src/translate/decode/interpret-batch.js';
+import { decodeBatch } from '../../src/translate/decode/batch.js';
 import type { Policy } from '../../src/translate/decode/policy.js';
 import type { SearchOptions } from '../../src/translate/decode/search.js';
 import type { TokenModel } from '../../src/translate/decode/token-model.js';
-import { adaptive, monotonic, waitIfDiff, waitIfWorse } from '../../src/translate/policies/index.js';
+import { adaptive, alignAtt, edAtt, monotonic, waitIfDiff, waitIfWorse } from '../../src/translate/policies/index.js';
 import { special } from '../../src/translate/text/vocabulary.js';
 import { type Opinion, stubModel } from './stub-model.js';
 
@@ -20,7 +20,7 @@ async function translated(
   options: SearchOptions = { beam: 1 },
 ): Promise<[token: number, delay: number][]> {
   const source = [...Array.from({ length: words }, (_, i) => 4 + i), END];
-  const [{ tokens, delays }] = await interpretBatch([models].flat(), [source], policy, options);
+  const [{ tokens, delays }] = await decodeBatch([models].flat(), [source], policy, options);
   return Array.from(tokens, (token, i) => [token, delays[i]]);
 }
 
@@ -220,5 +220,86 @@ describe('monotonic', () => {
       [B, 3],
       [C, 5],
     ]);
+  });
+});
+
+describe('policies that look at the attention', () => {
+  const words = [A, B, C];
+  /** Writes A, B, C; target i is aligned with source i: weight .7 there, the rest evenly over the others. */
+  const diagonal = (alignment: readonly number[]) =>
+    stubModel(({ prefix }) => one(words[prefix.length] ?? END), {
+      attention: ({ source, prefix }) => {
+        const at = Math.min(alignment[prefix.length] ?? 0, source.length - 1);
+        return source.map((_, j) => (j === at ? 0.7 : 0.3 / Math.max(1, source.length - 1)));
+      },
+    });
+
+  it('alignatt writes once the aligned token is not among the last f', async () => {
+    // Aligned with tokens 0, 1 and 3 (from 0): written with 0 + f + 1, 1 + f + 1 and 3 + f + 1 read.
+    for (const f of [1, 2]) {
+      expect(await translated(alignAtt({ f }), diagonal([0, 1, 3]), 8)).toEqual([
+        [A, f + 1],
+        [B, f + 2],
+        [C, f + 4],
+      ]);
+    }
+    // A sentence of 4 words has no fifth: C is written at its end.
+    expect(await translated(alignAtt({ f: 1 }), diagonal([0, 1, 3]), 4)).toEqual([
+      [A, 2],
+      [B, 3],
+      [C, 4],
+    ]);
+  });
+
+  it('edatt writes once the last λ tokens have less attention than α', async () => {
+    // λ = 1. With n read, the last token has .7 if it is the aligned one, else .3/(n − 1): less than .2 from n = 3 on.
+    expect(await translated(edAtt({ alpha: 0.2, lambda: 1 }), diagonal([0, 1, 3]), 8)).toEqual([
+      [A, 3],
+      [B, 3],
+      [C, 5],
+    ]);
+    // λ = 2, α = .2: .6/(n − 1) < .2 from n = 5 on where the aligned token is not among the last two.
+    expect(await translated(edAtt({ alpha: 0.2, lambda: 2 }), diagonal([0, 1, 3]), 8)).toEqual([
+      [A, 5],
+      [B, 5],
+      [C, 6],
+    ]);
+    // All attention is on the last λ tokens as long as there are no others, which is never below 1.
+    expect(await translated(edAtt({ alpha: 1, lambda: 3 }), diagonal([0, 0, 0]), 8)).toEqual([
+      [A, 4],
+      [B, 4],
+      [C, 4],
+    ]);
+  });
+
+  it('read on where the model would end the sentence', async () => {
+    const hasty = stubModel(({ source, prefix }) => one(source.length < 4 ? END : (words[prefix.length] ?? END)), {
+      attention: ({ source }) => source.map((_, j) => (j === 0 ? 1 : 0)),
+    });
+    for (const policy of [alignAtt({ f: 1 }), edAtt({ lambda: 1 })]) {
+      expect(await translated(policy, hasty, 6)).toEqual([
+        [A, 4],
+        [B, 4],
+        [C, 4],
+      ]);
+    }
+  });
+
+  it('do not repeat themselves for ever at one place of the source', async () => {
+    // The model always writes A and looks at the first token: with n read, A is written while there are fewer than 2n + 10.
+    const stuck = stubModel(() => one(A), { attention: ({ source }) => source.map((_, j) => (j === 0 ? 1 : 0)) });
+    const written = await translated(alignAtt({ f: 1 }), stuck, 5);
+    expect([2, 3, 4].map((read) => written.filter(([, delay]) => delay <= read).length)).toEqual([14, 16, 18]);
+  });
+
+  it('are refused over a model without such attention, and with settings that mean nothing', async () => {
+    const silent = stubModel(() => one(A));
+    await expect(translated(alignAtt(), silent, 3)).rejects.toThrow('policy: alignatt:f=2 looks at the attention');
+    await expect(translated(alignAtt({ layer: 3 }), diagonal([0]), 3)).rejects.toThrow(
+      'policy: alignatt:f=2,layer=3: the decoder has 2 layers, found layer 3',
+    );
+    await expect(translated(edAtt({ heads: '1+5' }), diagonal([0]), 3)).rejects.toThrow('has 2 heads, found head 5');
+    expect(() => edAtt({ alpha: 2 })).toThrow('alpha: expected a number from 0 to 1, found 2');
+    expect(() => alignAtt({ layer: 0 })).toThrow('layer: expected a whole number from 1 on, found 0');
   });
 });

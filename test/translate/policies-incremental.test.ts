@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
-import { StepModel } from '../../src/translate/decode/step-model.js';
+import type { StepModel } from '../../src/translate/decode/step-model.js';
+import { createStepModel } from '../../src/translate/decode/steps.js';
 import { answerRow } from '../../src/translate/decode/token-model.js';
 import { special } from '../../src/translate/text/vocabulary.js';
 import { randomArena, tinyModel, VOCABULARY, wholeModelScores } from './decode-models.js';
@@ -29,7 +30,7 @@ describe.each([
   const shape = tinyModel({ encoder });
   const arena = randomArena(shape, 4);
   beforeAll(async () => {
-    steps = await StepModel.create(shape, arena);
+    steps = await createStepModel(shape, arena);
   });
   afterAll(() => steps.close());
 
@@ -60,7 +61,7 @@ describe.each([
               },
             ];
           });
-          if (listens) await model.listen(questions);
+          if (listens) await model.readAhead(questions);
           const answers = await model.propose(questions);
           // What is kept decides on the last answer; to compute the whole model for each would take long.
           if (turn < turns - 1) continue;

@@ -19,6 +19,12 @@ describe('the text of a policy', () => {
       { name: 'adaptive', min: 2, max: 8, from: 0.9, to: 0.25 },
     ]);
     expect(parsePolicies('monotonic')).toEqual([{ name: 'monotonic' }]);
+    expect(parsePolicies('alignatt:f=3,layer=4,heads=1+8')).toEqual([
+      { name: 'alignatt', f: 3, layer: 4, heads: '1+8' },
+    ]);
+    expect(createPolicy(parsePolicies('edatt:alpha=.3,heads=2')[0], ['full']).name).toBe(
+      'edatt:alpha=0.3,lambda=2,heads=2',
+    );
   });
 
   it('stands for all combinations of its lists, the last setting changing first', () => {
@@ -36,7 +42,7 @@ describe('the text of a policy', () => {
   it.each([
     [
       'wait',
-      'expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, monotonic with its settings, found "wait"',
+      'expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, alignatt, edatt, monotonic with its settings, found "wait"',
     ],
     ['', 'found ""'],
     ['wait-k:0', 'expected a whole number from 1 to 1000 for k of wait-k, found "0"'],
@@ -47,6 +53,7 @@ describe('the text of a policy', () => {
     ['wait-if-diff:step=1,step=2', '"step=2" is no setting of wait-if-diff'],
     ['wait-if-diff:toString=1', '"toString=1" is no setting of wait-if-diff'],
     ['adaptive:from=1.2', 'expected a number from 0 to 1 for from of adaptive, found "1.2"'],
+    ['alignatt:heads=1+', 'expected numbers of heads from 1 on, as 1+4 for heads of alignatt, found "1+"'],
     ['adaptive:from=0.2=3', '"from=0.2=3" is no setting of adaptive'],
     ['monotonic:k=3', '"k=3" is no setting of monotonic, expected each once of: none'],
   ])('%j is refused', (text, message) => {

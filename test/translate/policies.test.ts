@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
-import { waitK } from '../../src/translate/decode/policy.js';
-import { StepModel } from '../../src/translate/decode/step-model.js';
+import { createStepModel } from '../../src/translate/decode/steps.js';
 import { TokenStream } from '../../src/translate/decode/stream.js';
-import { adaptive, monotonic, waitIfDiff, waitIfWorse } from '../../src/translate/policies/index.js';
+import { adaptive, alignAtt, edAtt, monotonic, waitIfDiff, waitIfWorse } from '../../src/translate/policies/index.js';
+import { waitK } from '../../src/translate/policies/wait-k.js';
 import { randomArena, tinyModel, VOCABULARY } from './decode-models.js';
 import { type PolicySubject, policyCases } from './policy-suite.js';
 import { hashedModel, STUB_VOCABULARY, stubModel } from './stub-model.js';
@@ -23,11 +23,13 @@ policyCases('three models of known distributions', adaptive({ min: 2, max: 6, fr
   runs: 40,
 });
 policyCases('a model of known distributions', monotonic(), stubs(1), { runs: 40 });
+policyCases('a model of known distributions', alignAtt({ f: 1 }), stubs(1), { runs: 40 });
+policyCases('a model of known distributions', edAtt({ alpha: 0.5, lambda: 2, heads: '2' }), stubs(1), { runs: 40 });
 
 const transformers =
   (encoder: 'unidirectional' | 'bidirectional', seeds: readonly number[]) => async (): Promise<PolicySubject> => {
     const shape = tinyModel({ encoder });
-    const steps = await Promise.all(seeds.map((seed) => StepModel.create(shape, randomArena(shape, seed))));
+    const steps = await Promise.all(seeds.map((seed) => createStepModel(shape, randomArena(shape, seed))));
     return {
       models: steps.map((one) => new IncrementalModel(one)),
       vocabulary: VOCABULARY,
@@ -48,6 +50,10 @@ policyCases(
   },
 );
 policyCases('a random Transformer', adaptive({ max: 5, from: 0.9 }), transformers('unidirectional', [5]), { runs: 4 });
+policyCases('a random Transformer', alignAtt({ f: 1 }), transformers('unidirectional', [6]), { runs: 4 });
+policyCases('a random bidirectional Transformer', edAtt({ layer: 1, heads: '2' }), transformers('bidirectional', [7]), {
+  runs: 4,
+});
 policyCases(
   'two random Transformers',
   adaptive({ max: 4, from: 0.9, to: 0.2 }, [1, 3]),

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { corpusLatency } from '../../src/metrics/index.js';
-import { interpretBatch } from '../../src/translate/decode/interpret-batch.js';
+import { decodeBatch } from '../../src/translate/decode/batch.js';
 import type { Policy } from '../../src/translate/decode/policy.js';
 import type { SearchOptions } from '../../src/translate/decode/search.js';
 import { type StreamEvent, TokenStream } from '../../src/translate/decode/stream.js';
@@ -77,7 +77,7 @@ export function policyCases(
         fc.asyncProperty(cases, async ({ group, options, batch, chunk }) => {
           const all = group.map(wordsOf);
           const sources = all.map((words) => [...words, special.eos]);
-          const together = await interpretBatch(subject.models, sources, policy, { ...options, batch });
+          const together = await decodeBatch(subject.models, sources, policy, { ...options, batch });
           for (const [i, words] of all.entries()) {
             const { decoded, tokens } = await stream(subject.models, policy, words, options, chunk);
             expect(decoded).toEqual(together[i]);
@@ -96,7 +96,7 @@ export function policyCases(
           const place = at % words.length;
           const changed = words.with(place, wordsOf([other])[0]);
           const sources = [words, changed].map((one) => [...one, special.eos]);
-          const [a, b] = await interpretBatch(subject.models, sources, policy, options);
+          const [a, b] = await decodeBatch(subject.models, sources, policy, options);
           const unaware = ({ tokens, delays }: typeof a): number[] => [...tokens].filter((_, i) => delays[i] <= place);
           expect(unaware(a)).toEqual(unaware(b));
         }),

@@ -1,8 +1,16 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { Random } from '../../src/random.js';
 import type { Snapshot } from '../../src/run/index.js';
-import { algorithm1, Course, copySnapshot, createStrategy, strategySchema } from '../../src/schedule/index.js';
+import {
+  algorithm1,
+  Course,
+  copySnapshot,
+  createStrategy,
+  strategies,
+  strategySchema,
+} from '../../src/schedule/index.js';
 import { type TranslationConfig, translationSchema } from '../../src/translate/config.js';
+import { pairCount } from '../../src/translate/corpus/batches.js';
 import { TranslationProblem } from '../../src/translate/problem.js';
 
 const opened = new Map<string, { problem: TranslationProblem; start: Snapshot }>();
@@ -51,7 +59,7 @@ async function featuresOf(
   const width = problem.features
     .filter(({ name }) => groups.includes(name))
     .reduce((sum, group) => sum + group.width, 0);
-  const out = new Float32Array(batch.size * width);
+  const out = new Float32Array(pairCount(batch) * width);
   await problem.writeFeatures(batch, status, groups, out);
   return { out, width };
 }
@@ -73,7 +81,7 @@ describe('tasks', () => {
     const start = await problem.validate();
     for (let i = 0; i < 5; i++) {
       const batch = problem.nextBatch();
-      await problem.train(batch, every(batch.size, 0));
+      await problem.train(batch, every(pairCount(batch), 0));
     }
     expect(await problem.validate()).toBeGreaterThan(start);
   });
@@ -90,8 +98,8 @@ describe('features', () => {
     const { out, width } = await featuresOf(problem, batch, ['lengths', 'training', 'validation', 'step']);
     expect(width).toBe(7);
     const losses = await problem.mainLosses(batch);
-    const [{ sourceLengths, targetLengths }] = batch.parts;
-    for (let i = 0; i < batch.size; i++) {
+    const [{ sourceLengths, targetLengths }] = batch;
+    for (let i = 0; i < pairCount(batch); i++) {
       const [source, target, loss, meanLoss, validation, meanValidation, step] = out.subarray(i * 7, i * 7 + 7);
       // Both languages have the same sentence lengths up to order, so both ratios have the same mean.
       expect(source / target).toBeCloseTo(sourceLengths[i] / targetLengths[i], 1);
@@ -116,8 +124,8 @@ describe('features', () => {
     for (let i = problem.batchesPerEpoch; i > 0; i--) {
       const batch = problem.nextBatch();
       const { out } = await featuresOf(problem, batch, ['lengths']);
-      for (let b = 0; b < batch.size; b++) sums = [sums[0] + out[2 * b], sums[1] + out[2 * b + 1]];
-      count += batch.size;
+      for (let b = 0; b < pairCount(batch); b++) sums = [sums[0] + out[2 * b], sums[1] + out[2 * b + 1]];
+      count += pairCount(batch);
     }
     expect(count).toBe(60);
     expect(sums[0] / count).toBeCloseTo(1, 5);
@@ -129,7 +137,7 @@ describe('features', () => {
     const first = problem.nextBatch();
     await featuresOf(problem, first, ['training']);
     const losses = await problem.mainLosses(first);
-    await problem.train(first, every(first.size, 3));
+    await problem.train(first, every(pairCount(first), 3));
     const { out } = await featuresOf(problem, problem.nextBatch(), ['training']);
     expect(out[1]).toBeCloseTo(losses.reduce((a, b) => a + b) / losses.length, 1);
   });
@@ -140,7 +148,7 @@ describe('features', () => {
     const fresh = await featuresOf(problem, batch, ['training']);
     expect(fresh.out[0]).toBe(5);
     const known = await problem.mainLosses(batch);
-    const { tasks, weights } = every(batch.size, problem.main);
+    const { tasks, weights } = every(pairCount(batch), problem.main);
     tasks[1] = 0;
     await problem.train(batch, { tasks, weights });
     const { out } = await featuresOf(problem, batch, ['training']);
@@ -156,9 +164,9 @@ describe('features', () => {
     const batches = { batch: { tokens: 160, accumulate: 3 } };
     const problem = await smallProblem({ mainLoss: 'cached', model: { dropout: 0 }, ...batches });
     const batch = problem.nextBatch();
-    expect(batch.parts).toHaveLength(3);
+    expect(batch).toHaveLength(3);
     const before = await problem.mainLosses(batch);
-    await problem.train(batch, every(batch.size, problem.main));
+    await problem.train(batch, every(pairCount(batch), problem.main));
     const { out } = await featuresOf(problem, batch, ['training']);
     for (const [i, loss] of before.entries()) expect(out[2 * i]).toBeCloseTo(loss, 5);
   });
@@ -176,7 +184,7 @@ describe('an update', () => {
     expect(await problem.validate()).toBe(start);
     for (let i = 0; i < 20; i++) {
       const batch = problem.nextBatch();
-      await problem.train(batch, every(batch.size, problem.main));
+      await problem.train(batch, every(pairCount(batch), problem.main));
     }
     expect(await problem.validate()).toBeGreaterThan(start + 1);
   });
@@ -185,7 +193,7 @@ describe('an update', () => {
     const keys = { model: { dropout: 0 }, batch: { tokens: 160, sentences: 2 } };
     const [weighted, without] = [await smallProblem(keys), await smallProblem(keys, 2)];
     const batch = weighted.nextBatch();
-    const [part] = batch.parts;
+    const [part] = batch;
     const { tasks, weights } = every(2, 1);
     weights[1] = 0;
     const loss = await weighted.train(batch, { tasks, weights });
@@ -200,26 +208,26 @@ describe('an update', () => {
       indices: part.indices.slice(0, 1),
       size: 1,
     };
-    expect(await without.train({ parts: [alone], size: 1, split: 'train' }, every(1, 1))).toBeCloseTo(loss, 5);
+    expect(await without.train([alone], every(1, 1))).toBeCloseTo(loss, 5);
   });
 
   it('with accumulated batches is the mean over all their tokens', async () => {
     const problem = await smallProblem({ model: { dropout: 0 }, smoothing: 0, batch: { tokens: 160, accumulate: 3 } });
     const batch = problem.nextBatch();
-    expect(batch.parts).toHaveLength(3);
+    expect(batch).toHaveLength(3);
     const losses = await problem.mainLosses(batch);
-    const lengths = batch.parts.flatMap(({ targetLengths }) => [...targetLengths]);
+    const lengths = batch.flatMap(({ targetLengths }) => [...targetLengths]);
     const tokens = lengths.reduce((a, b) => a + b);
     const expected = lengths.reduce((sum, length, i) => sum + length * losses[i], 0) / tokens;
-    expect(await problem.train(batch, every(batch.size, problem.main))).toBeCloseTo(expected, 4);
+    expect(await problem.train(batch, every(pairCount(batch), problem.main))).toBeCloseTo(expected, 4);
   });
 
   it('on all tasks at once is that on one task, if that has all the weight', async () => {
     const keys = { model: { dropout: 0 } };
     const [single, blended] = [await smallProblem(keys), await smallProblem(keys, 2)];
     const batch = single.nextBatch();
-    const loss = await single.train(batch, every(batch.size, 2));
-    const weights = Float32Array.from({ length: batch.size * 4 }, (_, i) => (i % 4 === 2 ? 1 : 0));
+    const loss = await single.train(batch, every(pairCount(batch), 2));
+    const weights = Float32Array.from({ length: pairCount(batch) * 4 }, (_, i) => (i % 4 === 2 ? 1 : 0));
     expect(await blended.trainBlend(batch, weights)).toBeCloseTo(loss, 6);
   });
 
@@ -232,7 +240,7 @@ describe('an update', () => {
 
     const loss = async () => {
       const losses = await problem.mainLosses(batch);
-      const [{ targetLengths }] = batch.parts;
+      const [{ targetLengths }] = batch;
       return losses.reduce((sum, l, i) => sum + l * targetLengths[i], 0) / targetLengths.reduce((a, b) => a + b);
     };
     // d/dε L(θ + ε·g) = ‖g‖². The arena holds the parameters in their order, each padded to 16 elements.
@@ -262,7 +270,7 @@ describe('validation', () => {
     let [sum, tokens] = [0, 0];
     for (const batch of plain.validationBatches()) {
       const losses = await plain.mainLosses(batch);
-      const [{ targetLengths }] = batch.parts;
+      const [{ targetLengths }] = batch;
       losses.forEach((loss, i) => {
         sum += loss * targetLengths[i];
       });
@@ -285,7 +293,7 @@ describe('a state that is put back', () => {
     const update = async (subject: TranslationProblem) => {
       const batch = subject.nextBatch();
       const { out } = await featuresOf(subject, batch, ['lengths', 'training']);
-      const loss = await subject.train(batch, every(batch.size, subject.main));
+      const loss = await subject.train(batch, every(pairCount(batch), subject.main));
       return [...out, loss];
     };
     // Beyond the end of the first epoch.
@@ -304,7 +312,7 @@ describe('a state that is put back', () => {
 });
 
 describe('every strategy', () => {
-  it.each(strategySchema.options.map(({ shape }) => [...shape.name.values][0]))('%s trains it', async (name) => {
+  it.each(strategies.map(({ name }) => name))('%s trains it', async (name) => {
     // What some of them need: reward data, a known answer.
     const problem = await smallProblem({ validation: { reward: 0.5 }, corruption: { scrambled: 0.5 } });
     const strategy = await createStrategy(strategySchema.parse({ name }), problem, new Random(2));

@@ -13,12 +13,23 @@ export type OpinionOf = (seen: {
   readonly redecode?: boolean;
 }) => Opinion;
 
+export interface StubOptions {
+  readonly beam?: number;
+  readonly maxPositions?: number;
+  /** Attention of the next token over what is seen. Default none: the model does not tell it. */
+  readonly attention?: (seen: Parameters<OpinionOf>[0]) => readonly number[];
+}
+
 /** A model with known distributions, which keeps nothing of its sentences. */
-export function stubModel(opinion: OpinionOf, { beam = 3, maxPositions = 40 } = {}): TokenModel {
+export function stubModel(
+  opinion: OpinionOf,
+  { beam = 3, maxPositions = 40, attention }: StubOptions = {},
+): TokenModel {
   const width = candidatesFor(beam);
   return {
     beam,
     maxPositions,
+    ...(attention && { attention: { layers: 2, heads: 2 } }),
     begin: () => ({}),
     async propose(questions: readonly Question[]): Promise<Answers> {
       const opinions = questions.map(({ source, read, prefix, wait, redecode }) => {
@@ -31,6 +42,10 @@ export function stubModel(opinion: OpinionOf, { beam = 3, maxPositions = 40 } = 
         tokens: Int32Array.from(rows.flat().map(([token]) => token)),
         scores: Float32Array.from(rows.flat().map(([, p]) => Math.log(p))),
         wantsMore: opinions.map((one) => one === 'more'),
+        attention: questions.map(
+          ({ source, read, prefix, attention: choice }) =>
+            choice && Float32Array.from(attention?.({ source: source.slice(0, read), prefix }) ?? []),
+        ),
       };
     },
   };
@@ -44,7 +59,7 @@ export const STUB_VOCABULARY = 9;
  * mind with about every third source token, and now and then asks for more of the source.
  */
 export function hashedModel(salt: number): TokenModel {
-  return stubModel(({ source, prefix, wait = 0, redecode = false }) => {
+  const opinion: OpinionOf = ({ source, prefix, wait = 0, redecode = false }) => {
     const last = source.at(-1)!;
     if (last !== special.eos && hash([salt, source.length, prefix.length, last, 7]) % 3 === 0) return 'more';
     const known = source.slice(0, Math.ceil(source.length / 3) * 3 - (last % 3));
@@ -54,7 +69,13 @@ export function hashedModel(salt: number): TokenModel {
     );
     const best = 0.3 + (hash([ofAll, 3]) % 650) / 1000;
     return order.map((token, i) => [token, i === 0 ? best : (1 - best) / 2 ** i] as const);
-  });
+  };
+  const attention: StubOptions['attention'] = ({ source, prefix }) => {
+    const weights = source.map((token, j) => 1 + (hash([salt, token, j, ...prefix]) % 20));
+    const sum = weights.reduce((a, b) => a + b);
+    return weights.map((weight) => weight / sum);
+  };
+  return stubModel(opinion, { attention });
 }
 
 /** Distinct tokens up to the width that a search needs; those that are added have next to no probability. */

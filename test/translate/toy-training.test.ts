@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { Random } from '../../src/random.js';
 import { translationSchema } from '../../src/translate/config.js';
+import { pairCount } from '../../src/translate/corpus/batches.js';
 import { TranslationProblem } from '../../src/translate/problem.js';
 
 it('on the toy languages, what a model has learned is worth more the longer it waits', async () => {
@@ -16,8 +17,8 @@ it('on the toy languages, what a model has learned is worth more the longer it w
   const random = new Random(2);
   for (let update = 0; update < 350; update++) {
     const batch = problem.nextBatch();
-    const tasks = Int32Array.from({ length: batch.size }, () => random.int(9));
-    await problem.train(batch, { tasks, weights: new Float32Array(batch.size).fill(1) });
+    const tasks = Int32Array.from({ length: pairCount(batch) }, () => random.int(9));
+    await problem.train(batch, { tasks, weights: new Float32Array(pairCount(batch)).fill(1) });
   }
   const [wait1, wait3, wait9] = await problem.validationLosses([1, 3, 9]);
   expect(wait3).toBeLessThan(wait1 - 0.1);

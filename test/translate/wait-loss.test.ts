@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openData } from '../../src/translate/data.js';
-import { inOrder, LossEvaluation } from '../../src/translate/loss-evaluation.js';
+import { evaluateWaitLoss, inOrder, LossEvaluation } from '../../src/translate/loss-evaluation.js';
 import { openTrained } from '../../src/translate/trained.js';
-import { evaluateWaitLoss } from '../../src/translate/wait-loss.js';
+import { openData } from '../../src/translate/training.js';
 import { randomTranslationRun, type TranslationRun } from '../cli/translation-run.js';
 
 let run: TranslationRun;

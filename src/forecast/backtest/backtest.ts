@@ -1,26 +1,16 @@
 import { InputError } from '../../errors.js';
-import { fieldOffset, type Panel, valueAt } from '../data/panel.js';
-import type { Samples } from '../data/samples.js';
-import { Account, type Costs } from './account.js';
+import { mean } from '../../metrics/index.js';
+import { parseConfig } from '../../run/index.js';
+import { fieldOffset, type PricePanel, type Samples, valueAt } from '../data/panel.js';
+import { Account, type Decision, topkDrop } from './portfolio.js';
 import { type Risk, risk } from './risk.js';
-import { topkDrop } from './topk-drop.js';
-
-export interface BacktestOptions {
-  /** Stocks to hold. Default 50. */
-  readonly hold?: number;
-  /** Stocks to replace a day, at most. Default 5. */
-  readonly replace?: number;
-  /** Default 5 basis points to buy, 15 to sell, at least 5 units of money. */
-  readonly costs?: Costs;
-  /** A stock whose close has moved by this fraction or more since its last close cannot be traded. Default 0.095. */
-  readonly priceLimit?: number;
-  /** Money to begin with. Default 100 million. */
-  readonly cash?: number;
-  /** Fraction of the free cash to invest. Default 0.95. */
-  readonly invested?: number;
-  /** For the yearly figures. Default 238. */
-  readonly daysPerYear?: number;
-}
+import {
+  type BacktestConfig,
+  type BacktestOptions,
+  type BacktestSettings,
+  backtestSchema,
+  backtestSettings,
+} from './settings.js';
 
 /** The course of a backtest, a value a trading day, and its figures. */
 export interface Backtest {
@@ -30,12 +20,17 @@ export interface Backtest {
   /** Return of the day before costs, and the costs, both as fractions of the worth of the day before. */
   readonly returns: Float64Array;
   readonly costs: Float64Array;
+  /** Worth of the holdings at the close as a fraction of the whole; with short ones, of both sides together. */
+  readonly exposure: Float64Array;
   /** Value bought and sold as a fraction of the worth of the day before. */
   readonly turnover: Float64Array;
-  /** Return of the index, or of the equal-weight members where the panel has no index. */
+  /** Return of the index, or of the equal-weight members where the panel has no index; 0 where nothing is compared. */
   readonly benchmark: Float64Array;
   readonly benchmarkName: string;
   readonly meanTurnover: number;
+  readonly meanExposure: number;
+  /** Dates of forecasts for fewer stocks than there are to hold. */
+  readonly thinDays: readonly string[];
   readonly portfolio: Risk;
   readonly market: Risk;
   /** Returns minus the benchmark's, before and after costs. */
@@ -43,188 +38,280 @@ export interface Backtest {
   readonly excessAfterCosts: Risk;
 }
 
+/** When and at which price forecasts are traded. */
+export interface Execution {
+  /**
+   * Days from a forecast to its trade: `labelStart` of what was forecast, or the trade misses the return that the forecast
+   * is about. qlib's is 1. With 0 the trade is at the very close that the forecast is made from: an upper bound that nobody
+   * can trade.
+   */
+  readonly delay: number;
+  readonly price: 'open' | 'close';
+}
+
 /**
- * Trades on the forecasts as qlib's TopkDropoutStrategy and simulator do: the scores of day t decide the orders of day
- * t + `delay`, dealt at its close; sales first, then the free cash times `invested` is split evenly over the purchases. A
+ * Trades on the forecasts as qlib's TopkDropoutStrategy and simulator do: the forecasts of day t decide the orders of day
+ * t + `delay`, dealt at its close or open; sales first, then the free cash times `invested` is split over the purchases. A
  * stock that is suspended or at its price limit is not traded, whichever way; an order that fails is not repeated.
  *
- * A held stock that is suspended keeps its last score (qlib forecasts suspended members too; without a score they would
- * fill the last ranks and block all sales); one that trades but has no score, having left the market, is sold first.
+ * A held stock that is suspended keeps its last forecast (qlib forecasts suspended members too; without one they would
+ * fill the last ranks and block all sales); one that trades but has none, having left the market, is sold first.
  *
  * Simpler than qlib: adjusted prices and fractional shares (no lots of 100), no market impact, no limit by volume. A
- * suspended or delisted stock is held at its last close.
+ * suspended or delisted stock is held at its last close. Short sides pay the same costs and no fee for borrowing; both
+ * sides begin every day with the same money.
  *
- * @param scores forecast of each sample; NaN for none
- * @param delay days from a forecast to its trade: `labelStart` of what was forecast, or the trade misses the return that
- *   the forecast is about. qlib's is 1. With 0 the trade is at the very close that the forecast is made from: an upper
- *   bound that nobody can trade.
+ * @param forecasts of each sample; NaN for none
  */
 export function backtest(
-  panel: Panel,
+  panel: PricePanel,
   samples: Samples,
-  scores: ArrayLike<number>,
-  delay: number,
+  forecasts: ArrayLike<number>,
+  { delay, price }: Execution,
   options: BacktestOptions = {},
 ): Backtest {
-  const { hold = 50, replace = 5, priceLimit = 0.095, cash = 1e8, invested = 0.95, daysPerYear } = options;
-  if (!Number.isInteger(hold) || hold < 1) throw new InputError(`cannot hold ${hold} stocks`, { key: 'hold' });
-  if (!Number.isInteger(replace) || replace < 0)
-    throw new InputError(`cannot replace ${replace} stocks`, { key: 'replace' });
+  const settings = backtestSettings(parseOptions(options), panel.calendar);
   if (!Number.isInteger(delay) || delay < 0)
     throw new InputError(`cannot trade ${delay} days after the forecast`, { key: 'delay' });
   if (samples.length === 0) throw new InputError('there is no sample to trade on');
-  const first = samples.day[0]! + delay;
-  const last = Math.min(samples.day[samples.length - 1]! + delay, panel.calendar.length - 1);
+  const first = samples.day[0] + delay;
+  const last = Math.min(samples.day[samples.length - 1] + delay, panel.calendar.length - 1);
   if (first > last) {
-    const forecast = panel.calendar[samples.day[0]!];
+    const forecast = panel.calendar[samples.day[0]];
     throw new InputError(`the data ends before the trades, ${delay} trading days after the forecasts of ${forecast}`);
   }
+  const side = (values: ArrayLike<number>): Side =>
+    simulate(panel, samples, values, { delay, price, first, last }, settings);
+  const { cash, days, longShort } = settings;
+  const long = side(forecasts);
+  const whole = longShort ? hedged(long, side(Float64Array.from(forecasts, (x) => -x)), cash) : long;
+  const { returns, costs, turnover } = whole;
+  const benchmark = benchmarkReturns(panel, first, last, settings);
+  const net = returns.map((r, i) => r - costs[i]);
+  return {
+    dates: panel.calendar.slice(first, last + 1),
+    ...whole,
+    benchmark: benchmark.returns,
+    benchmarkName: benchmark.name,
+    meanTurnover: mean(turnover),
+    meanExposure: mean(whole.exposure),
+    thinDays: thinDays(panel, samples, settings),
+    portfolio: risk(net, days),
+    market: risk(benchmark.returns, days),
+    excess: risk(
+      returns.map((r, i) => r - benchmark.returns[i]),
+      days,
+    ),
+    excessAfterCosts: risk(
+      net.map((r, i) => r - benchmark.returns[i]),
+      days,
+    ),
+  };
+}
 
-  const account = new Account(cash, options.costs ?? { buy: 0.0005, sell: 0.0015, least: 5 });
-  const market = new Market(panel, first - 1);
-  const benchmark = benchmarkReturns(panel, first, last);
+function thinDays(
+  { calendar }: PricePanel,
+  { day, dayStarts }: Samples,
+  { top, longShort }: BacktestSettings,
+): string[] {
+  const wanted = longShort ? 2 * top : top;
+  const starts = [...dayStarts.subarray(0, -1)].filter((start, d) => dayStarts[d + 1] - start < wanted);
+  return starts.map((start) => calendar[day[start]]);
+}
+
+function parseOptions(options: BacktestOptions): BacktestConfig {
+  const result = backtestSchema.safeParse(options);
+  return result.success ? result.data : parseConfig(backtestSchema, options as Record<string, unknown>, 'backtest');
+}
+
+/** The course of one side, a value a day. */
+type Side = Pick<Backtest, 'value' | 'returns' | 'costs' | 'turnover' | 'exposure'>;
+
+function simulate(
+  panel: PricePanel,
+  samples: Samples,
+  forecasts: ArrayLike<number>,
+  { delay, price, first, last }: Execution & { readonly first: number; readonly last: number },
+  settings: BacktestSettings,
+): Side {
+  const { top, drop, cash } = settings;
+  const account = new Account(cash, settings.costs);
+  const market = new Market(panel, price, first - 1);
   const length = last - first + 1;
-  const value = new Float64Array(length);
-  const returns = new Float64Array(length);
-  const costs = new Float64Array(length);
-  const turnover = new Float64Array(length);
-  const signal = new Signal(panel, samples, scores);
+  const [value, returns, costs, turnover, exposure] = [0, 0, 0, 0, 0].map(() => new Float64Array(length));
+  const signal = new Signal(panel, samples, forecasts);
   let before = cash;
   for (let i = 0; i < length; i++) {
     market.advance();
     const { traded, paid } = account;
     const held = account.held();
-    const dayScores = signal.on(first + i - delay, held);
-    if (dayScores !== undefined) trade(account, market, topkDrop(held, dayScores, hold, replace), invested, priceLimit);
+    const known = signal.on(first + i - delay, held);
+    if (known !== undefined) trade(account, market, topkDrop(held, known, top, drop), known, settings);
     value[i] = account.value(market.prices);
     costs[i] = (account.paid - paid) / before;
-    returns[i] = value[i]! / before - 1 + costs[i]!;
+    returns[i] = value[i] / before - 1 + costs[i];
     turnover[i] = (account.traded - traded) / before;
-    before = value[i]!;
+    exposure[i] = account.holdings(market.prices) / value[i];
+    before = value[i];
   }
-  const net = returns.map((r, i) => r - costs[i]!);
-  return {
-    dates: panel.calendar.slice(first, last + 1),
-    value,
-    returns,
-    costs,
-    turnover,
-    benchmark,
-    benchmarkName: panel.index?.symbol ?? 'equal-weight members',
-    meanTurnover: turnover.reduce((sum, x) => sum + x, 0) / length,
-    portfolio: risk(net, daysPerYear),
-    market: risk(benchmark, daysPerYear),
-    excess: risk(
-      returns.map((r, i) => r - benchmark[i]!),
-      daysPerYear,
-    ),
-    excessAfterCosts: risk(
-      net.map((r, i) => r - benchmark[i]!),
-      daysPerYear,
-    ),
-  };
+  return { value, returns, costs, turnover, exposure };
+}
+
+/** Long one side and short the other, both with the worth of the evening before. */
+function hedged(long: Side, short: Side, cash: number): Side {
+  const sum = (key: 'costs' | 'turnover' | 'exposure') => long[key].map((x, i) => x + short[key][i]);
+  const [returns, costs] = [long.returns.map((r, i) => r - short.returns[i]), sum('costs')];
+  let worth = cash;
+  const value = returns.map((r, i) => {
+    worth *= 1 + r - costs[i];
+    return worth;
+  });
+  return { value, returns, costs, turnover: sum('turnover'), exposure: sum('exposure') };
 }
 
 function trade(
   account: Account,
   market: Market,
-  { sell, buy }: { readonly sell: readonly number[]; readonly buy: readonly number[] },
-  invested: number,
-  priceLimit: number,
+  { sell, buy }: Decision,
+  forecasts: Float64Array,
+  { invested, limit, weights }: BacktestSettings,
 ): void {
-  for (const stock of sell) if (market.tradable(stock, priceLimit)) account.sell(stock, market.prices[stock]!);
-  const share = buy.length === 0 ? 0 : (account.cash * invested) / buy.length;
-  for (const stock of buy) if (market.tradable(stock, priceLimit)) account.buy(stock, market.prices[stock]!, share);
+  for (const stock of sell) if (market.tradable(stock, limit)) account.sell(stock, market.tradePrice(stock));
+  const budget = account.cash * invested;
+  const amounts =
+    weights === 'equal'
+      ? buy.map(() => budget / buy.length)
+      : scoreShares(buy, forecasts).map((share) => budget * share);
+  for (const [i, stock] of buy.entries()) {
+    if (market.tradable(stock, limit)) account.buy(stock, market.tradePrice(stock), amounts[i]);
+  }
 }
 
-/** The scores of one day after the other. */
+/** In proportion to the distance of the forecast from the lowest of the day; evenly where all are the lowest. */
+function scoreShares(buy: readonly number[], forecasts: Float64Array): number[] {
+  const lowest = forecasts.reduce((low, x) => (x < low ? x : low), Number.POSITIVE_INFINITY);
+  const above = buy.map((stock) => forecasts[stock] - lowest);
+  const total = above.reduce((sum, x) => sum + x, 0);
+  return above.map((x) => (total > 0 ? x / total : 1 / buy.length));
+}
+
+/** The forecasts of one day after the other. */
 class Signal {
-  readonly #panel: Panel;
-  readonly #samples: Samples;
-  readonly #scores: ArrayLike<number>;
   /** Number of the next day of the samples. */
-  #next = 0;
-  /** Last score of each stock. */
-  readonly #known: Float64Array;
+  private next = 0;
+  /** Last forecast of each stock. */
+  private readonly known: Float64Array;
 
-  constructor(panel: Panel, samples: Samples, scores: ArrayLike<number>) {
-    this.#panel = panel;
-    this.#samples = samples;
-    this.#scores = scores;
-    this.#known = new Float64Array(panel.symbols.length).fill(Number.NaN);
+  constructor(
+    private readonly panel: PricePanel,
+    private readonly samples: Samples,
+    private readonly forecasts: ArrayLike<number>,
+  ) {
+    this.known = new Float64Array(panel.symbols.length).fill(Number.NaN);
   }
 
-  /** Score of each stock on `day`, which must not lie before the day of the call before; undefined when there is none. */
+  /** Forecast of each stock on `day`, which must not lie before the day of the last call; undefined when there is none. */
   on(day: number, held: readonly number[]): Float64Array | undefined {
-    const { dayStarts, stock } = this.#samples;
-    const from = dayStarts[this.#next]!;
-    if (this.#samples.day[from] !== day) return undefined;
-    const to = dayStarts[++this.#next]!;
-    const scores = new Float64Array(this.#known.length).fill(Number.NaN);
+    const { dayStarts, stock } = this.samples;
+    const from = dayStarts[this.next];
+    if (this.samples.day[from] !== day) return undefined;
+    const to = dayStarts[++this.next];
+    const current = new Float64Array(this.known.length).fill(Number.NaN);
     for (let i = from; i < to; i++) {
-      scores[stock[i]!] = this.#scores[i]!;
-      this.#known[stock[i]!] = this.#scores[i]!;
+      current[stock[i]] = this.forecasts[i];
+      this.known[stock[i]] = this.forecasts[i];
     }
-    for (const s of held) if (Number.isNaN(scores[s]!) && !hasTraded(this.#panel, day, s)) scores[s] = this.#known[s]!;
-    return scores;
+    for (const s of held) if (Number.isNaN(current[s]) && !hasTraded(this.panel, day, s)) current[s] = this.known[s];
+    return current;
   }
 }
 
-/** The closes of one day after the other. */
+/** The prices of one day after the other. */
 class Market {
-  readonly #panel: Panel;
-  readonly #close: number;
-  #day: number;
   /** Last known close of each stock, NaN before the first one. */
   readonly prices: Float64Array;
-  /** Move of each close against the last one known before; NaN when the stock is suspended or new. */
-  readonly #moves: Float64Array;
+  /** Move of each price of a trade against the last close before; NaN when the stock is suspended or new. */
+  private readonly moves: Float64Array;
+  private readonly close: number;
+  private readonly traded: number;
+  private day = -1;
 
-  constructor(panel: Panel, day: number) {
-    this.#panel = panel;
-    this.#close = fieldOffset(panel, 'close');
+  constructor(
+    private readonly panel: PricePanel,
+    price: 'open' | 'close',
+    day: number,
+  ) {
+    this.close = fieldOffset(panel, 'close');
+    this.traded = fieldOffset(panel, price);
     this.prices = new Float64Array(panel.symbols.length).fill(Number.NaN);
-    this.#moves = new Float64Array(panel.symbols.length);
-    this.#day = -1;
-    while (this.#day < day) this.advance();
+    this.moves = new Float64Array(panel.symbols.length);
+    while (this.day < day) this.advance();
   }
 
   advance(): void {
-    this.#day++;
-    const { symbols, fields, values } = this.#panel;
-    for (let stock = 0; stock < symbols.length; stock++) {
-      const close = values[(this.#day * symbols.length + stock) * fields.length + this.#close]!;
-      this.#moves[stock] = close / this.prices[stock]! - 1;
+    this.day++;
+    for (let stock = 0; stock < this.prices.length; stock++) {
+      this.moves[stock] = this.tradePrice(stock) / this.prices[stock] - 1;
+      const close = this.at(stock, this.close);
       if (!Number.isNaN(close)) this.prices[stock] = close;
     }
   }
 
-  tradable(stock: number, priceLimit: number): boolean {
-    return hasTraded(this.#panel, this.#day, stock) && Math.abs(this.#moves[stock]!) < priceLimit;
+  /** The price that a stock is bought and sold at on this day; NaN where there is none. */
+  tradePrice(stock: number): number {
+    return this.at(stock, this.traded);
+  }
+
+  tradable(stock: number, limit: number | null): boolean {
+    if (!hasTraded(this.panel, this.day, stock) || !(this.tradePrice(stock) > 0)) return false;
+    // A stock that is new has no move that could be at a limit; it is not traded on its first day.
+    return Math.abs(this.moves[stock]) < (limit ?? Number.POSITIVE_INFINITY);
+  }
+
+  private at(stock: number, field: number): number {
+    const { symbols, fields, values } = this.panel;
+    return values[(this.day * symbols.length + stock) * fields.length + field];
   }
 }
 
 /** Some vendors repeat the last close with a volume of zero while a stock is suspended. */
-function hasTraded(panel: Panel, day: number, stock: number): boolean {
-  return valueAt(panel, day, stock, 'close') > 0 && valueAt(panel, day, stock, 'volume') > 0;
+function hasTraded(panel: PricePanel, day: number, stock: number): boolean {
+  const volume = valueAt(panel, day, stock, 'volume');
+  return valueAt(panel, day, stock, 'close') > 0 && (volume > 0 || fieldOffset(panel, 'volume') < 0);
 }
 
-function benchmarkReturns(panel: Panel, first: number, last: number): Float64Array {
-  return Float64Array.from({ length: last - first + 1 }, (_, i) =>
-    panel.index === undefined ? memberReturn(panel, first + i) : indexReturn(panel.index.close, first + i),
-  );
+function benchmarkReturns(
+  panel: PricePanel,
+  first: number,
+  last: number,
+  { benchmark, longShort }: BacktestSettings,
+): { readonly name: string; readonly returns: Float64Array } {
+  const { index } = panel;
+  const chosen = benchmark !== 'auto' ? benchmark : longShort ? 'none' : index === undefined ? 'members' : 'index';
+  const returns = (of: (day: number) => number) =>
+    Float64Array.from({ length: last - first + 1 }, (_, i) => of(first + i));
+  if (chosen === 'none') return { name: 'nothing', returns: returns(() => 0) };
+  if (chosen === 'members') {
+    return { name: 'equal-weight members', returns: returns((day) => memberReturn(panel, day)) };
+  }
+  if (index === undefined) {
+    throw new InputError('the data has no index to compare with: expected problem.data.index, or another benchmark', {
+      key: 'problem.backtest.benchmark',
+    });
+  }
+  return { name: index.symbol, returns: returns((day) => indexReturn(index.close, day)) };
 }
 
 /** Return of the index since its last known close; 0 where it is unknown. */
 function indexReturn(close: Float32Array, day: number): number {
   let before = day - 1;
-  while (before >= 0 && Number.isNaN(close[before]!)) before--;
-  const move = before < 0 ? Number.NaN : close[day]! / close[before]! - 1;
+  while (before >= 0 && Number.isNaN(close[before])) before--;
+  const move = before < 0 ? Number.NaN : close[day] / close[before] - 1;
   return Number.isNaN(move) ? 0 : move;
 }
 
 /** Mean return of the stocks that were members on the day before and have a close on both days. */
-function memberReturn(panel: Panel, day: number): number {
+function memberReturn(panel: PricePanel, day: number): number {
   const stocks = panel.symbols.length;
   const width = panel.fields.length;
   const close = fieldOffset(panel, 'close');
@@ -232,7 +319,7 @@ function memberReturn(panel: Panel, day: number): number {
   let count = 0;
   for (let stock = 0; stock < stocks; stock++) {
     const before = (day - 1) * stocks + stock;
-    const move = panel.values[(before + stocks) * width + close]! / panel.values[before * width + close]! - 1;
+    const move = panel.values[(before + stocks) * width + close] / panel.values[before * width + close] - 1;
     if (panel.members[before] === 0 || Number.isNaN(move)) continue;
     sum += move;
     count++;

@@ -1,3 +1,5 @@
+import type { Samples } from '../data/panel.js';
+
 /** How good and how bumpy a series of daily returns is. */
 export interface Risk {
   /** Mean daily return times the trading days of a year: returns are added, not compounded. */
@@ -8,28 +10,91 @@ export interface Risk {
   readonly maxDrawdown: number;
 }
 
-/** Trading days of a year in the Chinese market, as qlib counts them. */
-export const DAYS_PER_YEAR = 238;
-
-/** qlib's `risk_analysis` in its default mode `sum`. NaN where there are too few days. */
-export function risk(returns: ArrayLike<number>, daysPerYear = DAYS_PER_YEAR): Risk {
+/**
+ * qlib's `risk_analysis` in its default mode `sum`. NaN where there are too few days.
+ *
+ * @param days trading days of a year
+ */
+export function risk(returns: ArrayLike<number>, days: number): Risk {
   const n = returns.length;
   let sum = 0;
   // qlib's peak starts at the first day's sum, not at zero: a loss on the first day is no fall from anywhere.
   let peak = Number.NEGATIVE_INFINITY;
   let maxDrawdown = n === 0 ? Number.NaN : 0;
   for (let i = 0; i < n; i++) {
-    sum += returns[i]!;
+    sum += returns[i];
     peak = Math.max(peak, sum);
     maxDrawdown = Math.min(maxDrawdown, sum - peak);
   }
   const mean = sum / n;
   let squares = 0;
-  for (let i = 0; i < n; i++) squares += (returns[i]! - mean) ** 2;
+  for (let i = 0; i < n; i++) squares += (returns[i] - mean) ** 2;
   const deviation = Math.sqrt(squares / (n - 1));
   return {
-    annualReturn: mean * daysPerYear,
-    informationRatio: (mean / deviation) * Math.sqrt(daysPerYear),
+    annualReturn: mean * days,
+    informationRatio: (mean / deviation) * Math.sqrt(days),
     maxDrawdown,
   };
+}
+
+/** Returns of the stocks grouped by their forecast, day by day. */
+export interface GroupReturns {
+  /** Calendar index of each day that has at least one stock a group. */
+  readonly days: Int32Array;
+  /** [groups][days]: mean return of each group; group 0 has the highest forecasts. */
+  readonly returns: readonly Float64Array[];
+  /** [groups][days]: running sums of `returns`. */
+  readonly cumulative: readonly Float64Array[];
+  /** [days]: group 0 minus the last group, running sum. */
+  readonly longShort: Float64Array;
+}
+
+/**
+ * Sorts each day's stocks by their forecast, cuts them into `groups` parts of equal size (to within one stock) and
+ * averages the return that followed in each. Stocks without a forecast or a return are left out; equal forecasts keep the
+ * order of the samples; a day with fewer stocks than groups is left out.
+ *
+ * @param scores forecast of each sample
+ * @param returns what came of it: the raw label of each sample
+ */
+export function groupReturns(
+  samples: Samples,
+  scores: ArrayLike<number>,
+  returns: ArrayLike<number>,
+  groups = 5,
+): GroupReturns {
+  const days: number[] = [];
+  const series: number[][] = Array.from({ length: groups }, () => []);
+  for (let d = 0; d + 1 < samples.dayStarts.length; d++) {
+    const order: number[] = [];
+    for (let i = samples.dayStarts[d]; i < samples.dayStarts[d + 1]; i++) {
+      if (!Number.isNaN(scores[i]) && !Number.isNaN(returns[i])) order.push(i);
+    }
+    if (order.length < groups) continue;
+    order.sort((a, b) => scores[b] - scores[a]);
+    days.push(samples.day[order[0]]);
+    for (let g = 0; g < groups; g++) {
+      const from = Math.floor((g * order.length) / groups);
+      const to = Math.floor(((g + 1) * order.length) / groups);
+      let sum = 0;
+      for (let i = from; i < to; i++) sum += returns[order[i]];
+      series[g].push(sum / (to - from));
+    }
+  }
+  const daily = series.map((values) => Float64Array.from(values));
+  const cumulative = daily.map(runningSum);
+  return {
+    days: Int32Array.from(days),
+    returns: daily,
+    cumulative,
+    longShort: cumulative[0].map((x, i) => x - cumulative[groups - 1][i]),
+  };
+}
+
+function runningSum(values: Float64Array): Float64Array {
+  let sum = 0;
+  return values.map((x) => {
+    sum += x;
+    return sum;
+  });
 }

@@ -1,6 +1,6 @@
 import { InputError } from '../../errors.js';
-import type { Notes } from './notes.js';
-import type { Field, IndexSeries, Panel } from './panel.js';
+import type { Notes } from '../formats/format.js';
+import { type Field, type IndexSeries, isPrice, type PricePanel } from './panel.js';
 
 /** Moves this much (relative) beyond the bound are float32 rounding of the bound itself; so cleaning twice is cleaning once. */
 const TOLERANCE = 1e-6;
@@ -18,17 +18,17 @@ const TOLERANCE = 1e-6;
  * @param file where the prices come from, for an error
  */
 export function clean(
-  draft: Panel,
+  draft: PricePanel,
   maxMove: number | null,
   notes: Notes,
   file?: string,
-): { panel: Panel; cleaned: Panel } {
+): { panel: PricePanel; cleaned: PricePanel } {
   const panel = withoutEmpty(draft, notes);
   checkCrossed(panel, notes, file);
   return { panel, cleaned: maxMove === null ? panel : clipMoves(panel, maxMove, notes) };
 }
 
-function withoutEmpty(draft: Panel, notes: Notes): Panel {
+function withoutEmpty(draft: PricePanel, notes: Notes): PricePanel {
   const { calendar, symbols, fields, values, members, index } = draft;
   const days = calendar.length;
   const stocks = symbols.length;
@@ -45,22 +45,22 @@ function withoutEmpty(draft: Panel, notes: Notes): Panel {
       for (let stock = 0; stock < stocks; stock++) {
         if (keepStock[stock] === 0) continue;
         const cell = day * stocks + stock;
-        stockIsMember[stock]! |= members[cell]!;
-        if (Number.isNaN(values[cell * fields.length + close]!)) continue;
+        stockIsMember[stock] |= members[cell];
+        if (Number.isNaN(values[cell * fields.length + close])) continue;
         dayHasPrice[day] = 1;
         stockHasPrice[stock] = 1;
       }
     }
-    for (let day = 0; day < days; day++) keepDay[day]! &= dayHasPrice[day]!;
-    for (let stock = 0; stock < stocks; stock++) keepStock[stock]! &= stockHasPrice[stock]! & stockIsMember[stock]!;
+    for (let day = 0; day < days; day++) keepDay[day] &= dayHasPrice[day];
+    for (let stock = 0; stock < stocks; stock++) keepStock[stock] &= stockHasPrice[stock] & stockIsMember[stock];
     before = now;
     now = count(keepDay) + count(keepStock);
   }
   for (let day = 0; day < days; day++) {
-    if (keepDay[day] === 0) notes.add('day without any price dropped', calendar[day]!);
+    if (keepDay[day] === 0) notes.add('day without any price dropped', calendar[day]);
   }
   for (let stock = 0; stock < stocks; stock++) {
-    if (keepStock[stock] === 0) notes.add('stock without any price on a day of the market dropped', symbols[stock]!);
+    if (keepStock[stock] === 0) notes.add('stock without any price on a day of the market dropped', symbols[stock]);
   }
   if (count(keepStock) === 0) throw new InputError('the data holds no price of any member of the market');
   if (count(keepDay) === days && count(keepStock) === stocks) return draft;
@@ -72,8 +72,8 @@ function withoutEmpty(draft: Panel, notes: Notes): Panel {
     for (let stock = 0; stock < stocks; stock++) {
       if (keepStock[stock] === 0) continue;
       const from = day * stocks + stock;
-      for (let f = 0; f < fields.length; f++) values[to * fields.length + f] = values[from * fields.length + f]!;
-      members[to++] = members[from]!;
+      for (let f = 0; f < fields.length; f++) values[to * fields.length + f] = values[from * fields.length + f];
+      members[to++] = members[from];
     }
   }
   return {
@@ -103,7 +103,7 @@ function keepDays(index: IndexSeries, keep: Uint8Array): IndexSeries {
  *
  * For what a model learns from, never for what it is judged by: a fall by half is a fall by half.
  */
-export function clipMoves(panel: Panel, maxMove: number, notes: Notes): Panel {
+export function clipMoves(panel: PricePanel, maxMove: number, notes: Notes): PricePanel {
   if (!(maxMove > 0 && maxMove < 1)) {
     throw new InputError(`${maxMove} is not a fraction between 0 and 1`, { key: 'maxMove' });
   }
@@ -113,7 +113,7 @@ export function clipMoves(panel: Panel, maxMove: number, notes: Notes): Panel {
   const stocks = symbols.length;
   const width = fields.length;
   const close = fields.indexOf('close');
-  const prices = fields.flatMap((field, f) => (field === 'volume' || field === 'close' ? [] : [f]));
+  const prices = fields.flatMap((field, f) => (isPrice(field) && field !== 'close' ? [f] : []));
   const up = (1 + maxMove) * (1 + TOLERANCE);
   const down = (1 - maxMove) * (1 - TOLERANCE);
   // Per stock: the factor on its prices from here on, and its close of the day before as the source has it.
@@ -122,11 +122,11 @@ export function clipMoves(panel: Panel, maxMove: number, notes: Notes): Panel {
   for (let day = 0; day < calendar.length; day++) {
     for (let stock = 0; stock < stocks; stock++) {
       const cell = (day * stocks + stock) * width;
-      const raw = values[cell + close]!;
-      const move = raw / previous[stock]!;
+      const raw = values[cell + close];
+      const move = raw / previous[stock];
       previous[stock] = raw;
       if (move > up || move < down) {
-        factor[stock]! *= (move > up ? 1 + maxMove : 1 - maxMove) / move;
+        factor[stock] *= (move > up ? 1 + maxMove : 1 - maxMove) / move;
         clipped = true;
         notes.add(
           `move of a close beyond ±${maxMove} clipped for training`,
@@ -134,19 +134,19 @@ export function clipMoves(panel: Panel, maxMove: number, notes: Notes): Panel {
         );
       }
       if (factor[stock] !== 1) {
-        for (const f of prices) values[cell + f]! *= factor[stock]!;
-        values[cell + close]! *= factor[stock]!;
+        for (const f of prices) values[cell + f] *= factor[stock];
+        values[cell + close] *= factor[stock];
       }
-      const settled = values[cell + close]!;
+      const settled = values[cell + close];
       for (const f of prices) {
-        const x = values[cell + f]!;
+        const x = values[cell + f];
         if (x > settled * up) values[cell + f] = settled * (1 + maxMove);
         else if (x < settled * down) values[cell + f] = settled * (1 - maxMove);
         else continue;
         clipped = true;
         notes.add(
           `price of a day further than ±${maxMove} from its close clipped for training`,
-          describe(panel, day, stock, fields[f]!),
+          describe(panel, day, stock, fields[f]),
         );
       }
     }
@@ -154,11 +154,11 @@ export function clipMoves(panel: Panel, maxMove: number, notes: Notes): Panel {
   return clipped ? { ...panel, values } : panel;
 }
 
-function checkCrossed({ calendar, symbols, fields, values }: Panel, notes: Notes, file: string | undefined): void {
+function checkCrossed({ calendar, symbols, fields, values }: PricePanel, notes: Notes, file: string | undefined): void {
   const close = fields.indexOf('close');
   let [rows, crossed, first] = [0, 0, ''];
   for (let cell = 0; cell < calendar.length * symbols.length; cell++) {
-    if (Number.isNaN(values[cell * fields.length + close]!)) continue;
+    if (Number.isNaN(values[cell * fields.length + close])) continue;
     rows++;
     if (!isCrossed(values, cell * fields.length, fields)) continue;
     if (crossed++ === 0) first = `${symbols[cell % symbols.length]} on ${calendar[Math.floor(cell / symbols.length)]}`;
@@ -179,14 +179,14 @@ const FEW = 5;
 const FEW_SHARE = 0.01;
 const SLACK = 1e-3;
 
-function isCrossed(values: Float32Array, cell: number, fields: readonly Field[]): boolean {
-  const at = (field: Field): number => values[cell + fields.indexOf(field)]!;
+function isCrossed(values: Float32Array, cell: number, fields: readonly string[]): boolean {
+  const at = (field: Field): number => values[cell + fields.indexOf(field)];
   const open = at('open');
   const close = at('close');
   return at('high') < Math.max(open, close) * (1 - SLACK) || at('low') > Math.min(open, close) * (1 + SLACK);
 }
 
-function describe(panel: Panel, day: number, stock: number, field: Field): string {
+function describe(panel: PricePanel, day: number, stock: number, field: string): string {
   return `${field} of ${panel.symbols[stock]} on ${panel.calendar[day]}`;
 }
 

@@ -1,14 +1,7 @@
 export * from './batches.js';
+export * from './calendar.js';
 export * from './clean.js';
-export { readCsv, writeCsv } from './csv.js';
 export * from './features.js';
 export * from './labels.js';
 export * from './normaliser.js';
-export { type Note, Notes } from './notes.js';
 export * from './panel.js';
-export { readParquet } from './parquet.js';
-export { readQlib } from './qlib.js';
-export { readPanel } from './read.js';
-export * from './samples.js';
-export type { ColumnName, DataSource, Reading } from './source.js';
-export * from './splits.js';

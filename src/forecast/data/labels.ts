@@ -1,6 +1,5 @@
 import { InputError } from '../../errors.js';
-import { fieldOffset, type Panel } from './panel.js';
-import { filterSamples, type Samples } from './samples.js';
+import { fieldOffset, filterSamples, type PricePanel, type Samples } from './panel.js';
 
 /** What is to be forecast; p is the close, t the day of the sample, k the horizon. */
 export interface LabelSpec {
@@ -46,7 +45,7 @@ export function labelReach(spec: Pick<LabelSpec, 'horizons' | 'shift'>): number 
  * The labels of all samples for all horizons, [samples, horizons]; NaN where a price is missing (suspended, beyond the
  * data). `samples` must hold whole days for `rank` to mean what it says.
  */
-export function labelTable(panel: Panel, samples: Samples, spec: LabelSpec): Float32Array {
+export function labelTable(panel: PricePanel, samples: Samples, spec: LabelSpec): Float32Array {
   const reach = labelReach(spec);
   if (reach >= panel.calendar.length) {
     throw new InputError(`a horizon of ${reach} days lies beyond the data of ${panel.calendar.length} days`, {
@@ -71,7 +70,7 @@ export function labelledSamples(
   width: number,
   required: readonly number[] = Array.from({ length: width }, (_, k) => k),
 ): { samples: Samples; labels: Float32Array } {
-  const isKnown = (i: number): boolean => required.every((k) => !Number.isNaN(table[i * width + k]!));
+  const isKnown = (i: number): boolean => required.every((k) => !Number.isNaN(table[i * width + k]));
   const kept = filterSamples(samples, isKnown);
   const labels = new Float32Array(kept.length * width);
   let to = 0;
@@ -81,21 +80,21 @@ export function labelledSamples(
   return { samples: kept, labels };
 }
 
-function returns(panel: Panel, samples: Samples, spec: LabelSpec): Float32Array {
+function returns(panel: PricePanel, samples: Samples, spec: LabelSpec): Float32Array {
   const { horizons, shift = 0 } = spec;
   const stocks = panel.symbols.length;
   const width = panel.fields.length;
   const close = fieldOffset(panel, 'close');
   const table = new Float32Array(samples.length * horizons.length).fill(Number.NaN);
   for (let i = 0; i < samples.length; i++) {
-    const t = samples.day[i]!;
-    const stock = samples.stock[i]!;
+    const t = samples.day[i];
+    const stock = samples.stock[i];
     for (let k = 0; k < horizons.length; k++) {
-      const day = t + shift + horizons[k]!;
+      const day = t + shift + horizons[k];
       if (day >= panel.calendar.length) continue;
-      const base = t + labelStart(spec, horizons[k]!);
-      const now = panel.values[(day * stocks + stock) * width + close]!;
-      table[i * horizons.length + k] = now / panel.values[(base * stocks + stock) * width + close]! - 1;
+      const base = t + labelStart(spec, horizons[k]);
+      const now = panel.values[(day * stocks + stock) * width + close];
+      table[i * horizons.length + k] = now / panel.values[(base * stocks + stock) * width + close] - 1;
     }
   }
   return table;
@@ -106,20 +105,25 @@ const RANK_SCALE = 3.46;
 
 function rankWithinDays(table: Float32Array, samples: Samples, width: number): void {
   for (let d = 0; d + 1 < samples.dayStarts.length; d++) {
-    const from = samples.dayStarts[d]!;
-    const to = samples.dayStarts[d + 1]!;
+    const from = samples.dayStarts[d];
+    const to = samples.dayStarts[d + 1];
     for (let k = 0; k < width; k++) {
       const order: number[] = [];
-      for (let i = from; i < to; i++) if (!Number.isNaN(table[i * width + k]!)) order.push(i * width + k);
-      order.sort((a, b) => table[a]! - table[b]!);
-      for (let i = 0; i < order.length; ) {
-        let j = i;
-        while (j + 1 < order.length && table[order[j + 1]!] === table[order[i]!]) j++;
-        const rank = (i + j) / 2 + 1;
-        const label = (rank / order.length - 0.5) * RANK_SCALE;
-        // Written behind the comparisons of this tie only, so the values still to be compared are untouched.
-        for (; i <= j; i++) table[order[i]!] = label;
-      }
+      for (let i = from; i < to; i++) if (!Number.isNaN(table[i * width + k])) order.push(i * width + k);
+      rankNorm(table, order);
     }
+  }
+}
+
+/** Replaces the values at some places by (rank / n − 0.5) · 3.46 among them, equal values sharing their average rank. */
+export function rankNorm(table: Float32Array, order: number[]): void {
+  order.sort((a, b) => table[a] - table[b]);
+  for (let i = 0; i < order.length; ) {
+    let j = i;
+    while (j + 1 < order.length && table[order[j + 1]] === table[order[i]]) j++;
+    const rank = (i + j) / 2 + 1;
+    const label = (rank / order.length - 0.5) * RANK_SCALE;
+    // Written behind the comparisons of this tie only, so the values still to be compared are untouched.
+    for (; i <= j; i++) table[order[i]] = label;
   }
 }

@@ -4,19 +4,38 @@ export type Field = 'open' | 'high' | 'low' | 'close' | 'volume' | 'vwap';
 /** The fields every source must have, in the order they have in a panel. */
 export const FIELDS = ['open', 'high', 'low', 'close', 'volume'] as const satisfies readonly Field[];
 
+/** Whether a field is a price; the others are the volume and factors. */
+export function isPrice(field: string): boolean {
+  return PRICES.has(field);
+}
+
+const PRICES: ReadonlySet<string> = new Set(['open', 'high', 'low', 'close', 'vwap']);
+
 /** Daily prices of a market: one block of memory, read by every feature, label and backtest and written by none. */
-export interface Panel {
+export interface PricePanel {
   /** Trading days `YYYY-MM-DD`, strictly ascending. */
   readonly calendar: readonly string[];
   /** Stock codes, ascending by code point. */
   readonly symbols: readonly string[];
-  readonly fields: readonly Field[];
+  /** `FIELDS`, of which only the volume may be absent, then `vwap` where the source has it, then factors of one's own. */
+  readonly fields: readonly string[];
   /** [day][stock][field]; NaN where nothing is known (suspended, not yet listed, delisted). */
   readonly values: Float32Array;
   /** [day][stock]; 1 where the stock belongs to the market on that day. */
   readonly members: Uint8Array;
   /** The index the market is measured against, where the source has one. */
   readonly index?: IndexSeries;
+  /** Features that were computed from prices, where a model asks for them. */
+  readonly derived?: DerivedFeatures;
+}
+
+/** Values of some cells of a panel, computed from its prices. */
+export interface DerivedFeatures {
+  readonly names: readonly string[];
+  /** [day][stock]; number of the row in `values`, −1 for none. */
+  readonly rowOf: Int32Array;
+  /** [row][name]; NaN where unknown. */
+  readonly values: Float32Array;
 }
 
 export interface IndexSeries {
@@ -26,15 +45,15 @@ export interface IndexSeries {
 }
 
 /** Position of `field` within a cell of the panel; −1 when the panel has no such field. */
-export function fieldOffset(panel: Panel, field: Field): number {
+export function fieldOffset(panel: Pick<PricePanel, 'fields'>, field: string): number {
   return panel.fields.indexOf(field);
 }
 
 /** One value of the panel; for loops over many values compute the offset once instead. */
-export function valueAt(panel: Panel, day: number, stock: number, field: Field): number {
+export function valueAt(panel: PricePanel, day: number, stock: number, field: string): number {
   const offset = fieldOffset(panel, field);
   if (offset < 0) return Number.NaN;
-  return panel.values[(day * panel.symbols.length + stock) * panel.fields.length + offset]!;
+  return panel.values[(day * panel.symbols.length + stock) * panel.fields.length + offset];
 }
 
 /** The size of a panel, for a log. */
@@ -49,21 +68,75 @@ export interface PanelSummary {
   readonly withoutClose: number;
 }
 
-export function summarise(panel: Panel): PanelSummary {
+export function summarise(panel: PricePanel): PanelSummary {
   const close = fieldOffset(panel, 'close');
   let memberDays = 0;
   let missing = 0;
   for (let cell = 0; cell < panel.members.length; cell++) {
     if (panel.members[cell] === 0) continue;
     memberDays++;
-    if (Number.isNaN(panel.values[cell * panel.fields.length + close]!)) missing++;
+    if (Number.isNaN(panel.values[cell * panel.fields.length + close])) missing++;
   }
   return {
     days: panel.calendar.length,
-    first: panel.calendar[0]!,
+    first: panel.calendar[0],
     last: panel.calendar.at(-1)!,
     stocks: panel.symbols.length,
     memberDays,
     withoutClose: missing / memberDays,
   };
+}
+
+/** Samples (day, stock) of a panel, ascending by day and then by stock. Everything else is looked up in the panel. */
+export interface Samples {
+  readonly length: number;
+  /** Calendar index t of each sample: the last day its features may see. */
+  readonly day: Int32Array;
+  /** Index of each sample's stock. */
+  readonly stock: Int32Array;
+  /** Where each distinct day begins among the samples, and behind the last one the length. */
+  readonly dayStarts: Int32Array;
+}
+
+/**
+ * The samples of the days `first` to `last` (calendar indices, inclusive): the members of the market that traded on that
+ * day, that is, have a close and, where volumes are known, one above zero. History and future may have gaps; features and labels tell.
+ */
+export function samplesBetween(panel: PricePanel, first: number, last: number): Samples {
+  const stocks = panel.symbols.length;
+  const width = panel.fields.length;
+  const close = fieldOffset(panel, 'close');
+  const volume = fieldOffset(panel, 'volume');
+  const isSample = (cell: number): boolean =>
+    panel.members[cell] === 1 &&
+    panel.values[cell * width + close] > 0 &&
+    (volume < 0 || panel.values[cell * width + volume] > 0);
+  let length = 0;
+  for (let cell = first * stocks; cell < (last + 1) * stocks; cell++) if (isSample(cell)) length++;
+  const day = new Int32Array(length);
+  const stock = new Int32Array(length);
+  let at = 0;
+  for (let t = first; t <= last; t++) {
+    for (let s = 0; s < stocks; s++) {
+      if (!isSample(t * stocks + s)) continue;
+      day[at] = t;
+      stock[at++] = s;
+    }
+  }
+  return { length, day, stock, dayStarts: startsOf(day) };
+}
+
+/** The samples at the positions where `keep` is true. */
+export function filterSamples(samples: Samples, keep: (position: number) => boolean): Samples {
+  const positions = Int32Array.from({ length: samples.length }, (_, i) => i).filter(keep);
+  const day = positions.map((i) => samples.day[i]);
+  const stock = positions.map((i) => samples.stock[i]);
+  return { length: positions.length, day, stock, dayStarts: startsOf(day) };
+}
+
+function startsOf(day: Int32Array): Int32Array {
+  const starts: number[] = [];
+  for (let i = 0; i < day.length; i++) if (i === 0 || day[i] !== day[i - 1]) starts.push(i);
+  starts.push(day.length);
+  return Int32Array.from(starts);
 }

@@ -1,15 +1,7 @@
 import { z } from 'zod';
 import { gru, linear } from '../../nn/index.js';
 import { add, equal, expandDims, leakyRelu, matmul, softmax, transpose } from '../../tensor/index.js';
-import type { Architecture, OptionsOf } from './architecture.js';
-import { dropoutKey, hiddenKey, layersKey } from './keys.js';
-
-export const gatSchema = z.strictObject({
-  name: z.literal('gat').describe('GRU layers, then attention among the stocks of the day.'),
-  hidden: hiddenKey,
-  layers: layersKey,
-  dropout: dropoutKey,
-});
+import { dropoutKey, hiddenKey, layersKey, networkModel } from './model.js';
 
 /**
  * Graph attention (Veličković et al. 2018) in qlib's form: one head, every stock of a day linked to every other. With h
@@ -19,7 +11,14 @@ export const gatSchema = z.strictObject({
  *
  * and aᵀ [u; v] = a₁ᵀu + a₂ᵀv, so that the scores of all pairs are a sum of a row and a column.
  */
-export const gat: Architecture<OptionsOf<typeof gatSchema>> = {
+export const gat = networkModel({
+  schema: z.strictObject({
+    name: z.literal('gat').describe('GRU layers, then attention among the stocks of the day.'),
+    hidden: hiddenKey,
+    layers: layersKey,
+    dropout: dropoutKey,
+  }),
+  title: 'GAT',
   layout: 'time-major',
   seesDays: true,
   wholeBatch: true,
@@ -33,4 +32,4 @@ export const gat: Architecture<OptionsOf<typeof gatSchema>> = {
     const attended = matmul(softmax(scores, sameDay), h); // [B, H]
     return leakyRelu(linear(p.under('fc'), add(attended, h), hidden));
   },
-};
+});

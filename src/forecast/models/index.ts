@@ -1,45 +1,38 @@
 import { z } from 'zod';
-import type { Parameters, Tensor } from '../../tensor/index.js';
-import { alstm, alstmSchema } from './alstm.js';
-import type { Architecture, TrunkInputs, TrunkMode } from './architecture.js';
-import { gat, gatSchema } from './gat.js';
-import { gru, gruSchema } from './gru.js';
-import { linear, linearSchema } from './linear.js';
-import { lstm, lstmSchema } from './lstm.js';
-import { mlp, mlpSchema } from './mlp.js';
-import { sfm, sfmSchema } from './sfm.js';
-import { treesSchema } from './trees.js';
+import { InputError } from '../../errors.js';
+import { alstm } from './alstm.js';
+import { gat } from './gat.js';
+import { gru } from './gru.js';
+import { linear } from './linear.js';
+import { lstm } from './lstm.js';
+import { mlp } from './mlp.js';
+import type { ForecastModel, ModelSchema } from './model.js';
+import { sfm } from './sfm.js';
+import { trees } from './trees.js';
 
-export type { Architecture, TrunkInputs, TrunkMode } from './architecture.js';
+/**
+ * Every forecasting model, in the order in which people see them. One of one's own is added at its end, before the first
+ * configuration is read.
+ */
+export const models: ForecastModel[] = [gru, lstm, alstm, sfm, mlp, gat, linear, trees];
 
-/** The `model` of a configuration. */
-export const modelSchema = z
-  .discriminatedUnion('name', [
-    gruSchema,
-    lstmSchema,
-    alstmSchema,
-    sfmSchema,
-    mlpSchema,
-    gatSchema,
-    linearSchema,
-    treesSchema,
-  ])
-  .prefault({ name: 'gru' })
-  .describe('What makes the forecasts.');
-
-export type ModelConfig = z.output<typeof modelSchema>;
-export type TreesConfig = Extract<ModelConfig, { name: 'trees' }>;
-/** A model that is trained by gradients. */
-export type NetworkConfig = Exclude<ModelConfig, TreesConfig>;
-
-/** The architecture of a configuration with its options filled in. */
-export interface ChosenArchitecture extends Pick<Architecture, 'layout' | 'seesDays' | 'wholeBatch'> {
-  trunk(p: Parameters, inputs: TrunkInputs, mode: TrunkMode): Tensor;
+/** The `model` of a configuration: its name, and the keys that its schema knows. */
+export interface ModelConfig {
+  readonly name: string;
+  readonly [key: string]: unknown;
 }
 
-export function architectureOf(config: NetworkConfig): ChosenArchitecture {
-  const { layout, seesDays, wholeBatch, trunk } = ARCHITECTURES[config.name] as Architecture<NetworkConfig>;
-  return { layout, seesDays, wholeBatch, trunk: (p, inputs, mode) => trunk(p, inputs, config, mode) };
+export function modelSchema(): z.ZodType<ModelConfig> {
+  const schemas = models.map(({ schema }) => schema) as [ModelSchema, ...ModelSchema[]];
+  return z
+    .discriminatedUnion('name', schemas)
+    .prefault({ name: schemas[0].shape.name.value })
+    .describe('What makes the forecasts.');
 }
 
-const ARCHITECTURES: Record<NetworkConfig['name'], unknown> = { gru, lstm, alstm, sfm, mlp, gat, linear };
+export function modelNamed(name: string): ForecastModel {
+  const model = models.find(({ schema }) => schema.shape.name.value === name);
+  if (model !== undefined) return model;
+  const known = models.map(({ schema }) => schema.shape.name.value).join(', ');
+  throw new InputError(`expected one of ${known}, found ${JSON.stringify(name)}`, { key: 'problem.model.name' });
+}

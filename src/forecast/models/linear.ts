@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { Architecture, OptionsOf } from './architecture.js';
-
-export const linearSchema = z.strictObject({
-  name: z.literal('linear').describe('A weight for each column of the features.'),
-});
+import { networkModel } from './model.js';
 
 /** The features themselves: all that is learned is the output layer. */
-export const linear: Architecture<OptionsOf<typeof linearSchema>> = {
+export const linear = networkModel({
+  schema: z.strictObject({
+    name: z.literal('linear').describe('A weight for each column of the features.'),
+  }),
+  title: 'linear',
   layout: 'flat',
   trunk: (_, { x }) => x, // [B, F·L]
-};
+});

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import { lastSize, linear, ones, zeros } from '../../nn/index.js';
 import { batchNorm, dropout, leakyRelu, type Parameters, type Tensor } from '../../tensor/index.js';
-import type { Architecture, OptionsOf, TrunkMode } from './architecture.js';
-
-export const mlpSchema = z.strictObject({
-  name: z.literal('mlp').describe('Feed-forward layers with batch normalisation and leaky ReLU.'),
-  hidden: z.array(z.int().min(1)).min(1).default([256]).describe('Widths of the hidden layers.'),
-  dropout: z.number().min(0).lt(1).default(0.05).describe('Probability of dropout before each layer.'),
-});
+import { networkModel, type TrunkMode } from './model.js';
 
 /** qlib's MLP: in each layer dropout, linear, batch norm, LeakyReLU(0.1). */
-export const mlp: Architecture<OptionsOf<typeof mlpSchema>> = {
+export const mlp = networkModel({
+  schema: z.strictObject({
+    name: z.literal('mlp').describe('Feed-forward layers with batch normalisation and leaky ReLU.'),
+    hidden: z.array(z.int().min(1)).min(1).default([256]).describe('Widths of the hidden layers.'),
+    dropout: z.number().min(0).lt(1).default(0.05).describe('Probability of dropout before each layer.'),
+  }),
+  title: 'MLP',
   layout: 'flat',
   wholeBatch: true,
   trunk(p, { x }, { hidden, dropout: rate }, mode) {
@@ -19,7 +19,7 @@ export const mlp: Architecture<OptionsOf<typeof mlpSchema>> = {
       return leakyRelu(normalise(p.under(i), linear(p.under(i), thinned, width), `${i}.`, mode), 0.1);
     }, x); // [B, width of the last]
   },
-};
+});
 
 function normalise(p: Parameters, x: Tensor, prefix: string, { training, keep }: TrunkMode): Tensor {
   const shape = [lastSize(x)];

@@ -16,14 +16,7 @@ import {
   type Tensor,
   tanh,
 } from '../../tensor/index.js';
-import type { Architecture, OptionsOf } from './architecture.js';
-
-export const sfmSchema = z.strictObject({
-  name: z.literal('sfm').describe('State frequency memory: a recurrence that keeps its state by frequencies.'),
-  hidden: z.int().min(1).default(32).describe('Width D of the state.'),
-  frequencies: z.int().min(1).default(8).describe('Frequencies K of the state; time and memory grow with D·K.'),
-  output: z.int().min(1).default(32).describe('Width of the projection of the last state.'),
-});
+import { networkModel } from './model.js';
 
 /**
  * State frequency memory (Zhang, Aggarwal & Qi 2017). With gates σ̂(x) = clip(0.2 x + 0.5, 0, 1) of [x_t; h_{t−1}]:
@@ -32,7 +25,14 @@ export const sfmSchema = z.strictObject({
  *     Re S_t = f ∘ Re S_{t−1} + (i ∘ tanh(…)) ⊗ cos(ω t),   Im S_t likewise with sin
  *     a_t = tanh(Σ_k u_k |S_t|²_k + b),   h_t = o ∘ a_t
  */
-export const sfm: Architecture<OptionsOf<typeof sfmSchema>> = {
+export const sfm = networkModel({
+  schema: z.strictObject({
+    name: z.literal('sfm').describe('State frequency memory: a recurrence that keeps its state by frequencies.'),
+    hidden: z.int().min(1).default(32).describe('Width D of the state.'),
+    frequencies: z.int().min(1).default(8).describe('Frequencies K of the state; time and memory grow with D·K.'),
+    output: z.int().min(1).default(32).describe('Width of the projection of the last state.'),
+  }),
+  title: 'SFM',
   layout: 'time-major',
   trunk(p, { x }, { hidden: D, frequencies: K, output }) {
     const [steps, batch] = x.shape;
@@ -60,7 +60,7 @@ export const sfm: Architecture<OptionsOf<typeof sfmSchema>> = {
     }
     return linear(p.under('projection'), h, output);
   },
-};
+});
 
 /** Forget gates start open, as in the original. */
 function gateBias(D: number, K: number): Initializer {

@@ -1,6 +1,9 @@
+import type { Random } from '../../random.js';
+import type { UsedFeature } from './bins.js';
 import { LANES } from './kernel.js';
-import type { GradientUnits } from './loss.js';
+import type { BoostedTrees } from './model.js';
 import type { TreeOptions } from './options.js';
+import type { GradientUnits } from './train.js';
 import type { Workspace } from './workspace.js';
 
 /** A tree over binned features. Child n ≥ 0 is a node, child ~n < 0 is leaf n; node 0 is the root. */
@@ -172,3 +175,69 @@ function bestSplit({ memory, results, blocks }: Workspace, which: 0 | 1): Split 
 
 /** Size of `Split` in assembly/trees. */
 const RESULT_BYTES = 40;
+
+/** The rows of each round: first those in the bag, `size` of them, then the others, both ascending. */
+export function bagging(count: number, { baggingFraction, baggingFrequency }: TreeOptions, random: Random) {
+  const bag = { rows: Uint32Array.from({ length: count }, (_, row) => row), size: count };
+  if (baggingFrequency === 0 || baggingFraction === 1) return () => bag;
+  const outside = new Uint32Array(count);
+  return (round: number) => {
+    if ((round - 1) % baggingFrequency !== 0) return bag;
+    let inside = 0;
+    let others = 0;
+    for (let row = 0; row < count; row++) {
+      if (random.uniform() < baggingFraction) bag.rows[inside++] = row;
+      else outside[others++] = row;
+    }
+    bag.rows.set(outside.subarray(0, others), inside);
+    bag.size = inside;
+    return bag;
+  };
+}
+
+/** Draws the features a tree may use, as a mask over the used features. */
+export function featureChoice(used: number, fraction: number, random: Random): () => Uint8Array {
+  const all = new Uint8Array(used).fill(1);
+  if (fraction === 1) return () => all;
+  const size = Math.max(Math.round(used * fraction), Math.min(2, used));
+  const order = Uint32Array.from({ length: used }, (_, feature) => feature);
+  return () => {
+    const mask = new Uint8Array(used);
+    for (const feature of random.shuffle(order).subarray(0, size)) mask[feature] = 1;
+    return mask;
+  };
+}
+
+/** Makes a model of grown trees: bins become thresholds, used features the user's, trees one run of nodes. */
+export function flattenTrees(
+  trees: readonly GrownTree[],
+  used: readonly UsedFeature[],
+  features: number,
+  base: number,
+): BoostedTrees {
+  const start = new Int32Array(trees.length + 1);
+  for (const [tree, { nodes }] of trees.entries()) start[tree + 1] = start[tree] + nodes.length;
+  const nodes = trees.flatMap((tree) => tree.nodes);
+  // A split of all values from the missing ones has no finite bound.
+  const thresholds = nodes.map(({ feature, bin }) => Math.min(used[feature].bins.bounds[bin], Number.MAX_VALUE));
+  // A tree has one leaf more than nodes.
+  const child = (side: 'left' | 'right') =>
+    trees.flatMap((tree, t) =>
+      tree.nodes.map((node) => (node[side] >= 0 ? node[side] + start[t] : node[side] - start[t] - t)),
+    );
+  return {
+    features,
+    base,
+    start,
+    feature: Int32Array.from(nodes, ({ feature }) => used[feature].index),
+    threshold: Float64Array.from(thresholds),
+    // Where training saw no missing value of a feature, a missing value counts as 0.
+    missingLeft: Uint8Array.from(nodes, ({ feature, missingLeft }, node) =>
+      Number(used[feature].bins.missing ? missingLeft : thresholds[node] >= 0),
+    ),
+    left: Int32Array.from(child('left')),
+    right: Int32Array.from(child('right')),
+    gain: Float64Array.from(nodes, ({ gain }) => gain),
+    value: Float64Array.from(trees.flatMap((tree) => tree.leaves.map(({ value }) => value))),
+  };
+}

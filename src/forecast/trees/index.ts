@@ -7,6 +7,12 @@ export {
   treesFromJson,
   treesToJson,
 } from './model.js';
-export { type TreeOptions, treeOptions } from './options.js';
-export { type FeatureTable, type Samples, tableOfColumns, tableOfRows } from './table.js';
+export {
+  type FeatureTable,
+  type LabelledTable,
+  type TreeOptions,
+  tableOfColumns,
+  tableOfRows,
+  treeOptions,
+} from './options.js';
 export { type TrainedTrees, type TreeRound, type TreeTraining, trainTrees } from './train.js';

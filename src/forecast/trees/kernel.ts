@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import { builtFile } from '../../built-file.js';
 import { InputError } from '../../errors.js';
+import { builtFile } from '../../files.js';
 import { MAX_PAGES, PAGE_BYTES } from '../../kernels.js';
 
 /** A WebAssembly memory that several threads see. */

@@ -1,7 +1,6 @@
-import { binTables, type UsedFeature } from './columns.js';
+import { binTables, type UsedFeature } from './bins.js';
 import { FIRST_ADDRESS, LANES, loadTreeKernels, newSharedMemory, SLOTS, type TreeKernels } from './kernel.js';
-import type { TreeOptions } from './options.js';
-import type { Samples } from './table.js';
+import type { LabelledTable, TreeOptions } from './options.js';
 
 /** Everything one training keeps in shared memory: binned samples, gradients, histograms. Numbers are addresses. */
 export interface Workspace {
@@ -39,7 +38,11 @@ export interface BinnedSamples {
 }
 
 /** Bins the samples and lays out the memory of a training. */
-export function openWorkspace(training: Samples, validation: Samples | undefined, options: TreeOptions): Workspace {
+export function openWorkspace(
+  training: LabelledTable,
+  validation: LabelledTable | undefined,
+  options: TreeOptions,
+): Workspace {
   const at = layOut(training, validation, options);
   const memory = newSharedMemory(at.end);
   const kernels = loadTreeKernels(memory);
@@ -94,7 +97,7 @@ export function openWorkspace(training: Samples, validation: Samples | undefined
 }
 
 /** Addresses for every feature of the table: pages that are never written cost nothing. */
-function layOut(training: Samples, validation: Samples | undefined, { numLeaves }: TreeOptions) {
+function layOut(training: LabelledTable, validation: LabelledTable | undefined, { numLeaves }: TreeOptions) {
   const rows = training.table.rows;
   const features = Math.ceil(training.table.features / LANES) * LANES;
   const words = training.weights === undefined ? 1 : 2; // i64 per gradient and per histogram slot
@@ -104,7 +107,7 @@ function layOut(training: Samples, validation: Samples | undefined, { numLeaves 
     end += Math.ceil(bytes / 64) * 64; // each on a cache line
     return address;
   };
-  const placeSamples = ({ table, weights }: Samples): SampleAddresses => ({
+  const placeSamples = ({ table, weights }: LabelledTable): SampleAddresses => ({
     labels: place(table.rows * 8),
     scores: place(table.rows * 8),
     weights: weights === undefined ? 0 : place(table.rows * 8),
@@ -136,7 +139,7 @@ interface SampleAddresses {
   readonly bins: number;
 }
 
-function binnedSamples(samples: Samples, at: SampleAddresses, buffer: SharedArrayBuffer): BinnedSamples {
+function binnedSamples(samples: LabelledTable, at: SampleAddresses, buffer: SharedArrayBuffer): BinnedSamples {
   const count = samples.table.rows;
   const labels = new Float64Array(buffer, at.labels, count);
   labels.set(samples.labels);

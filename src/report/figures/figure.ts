@@ -1,24 +1,8 @@
 import * as Plot from '@observablehq/plot';
 import { parseHTML } from 'linkedom';
-import { escapeMarkup } from '../markup.js';
-import { FONT, INK, type SeriesStyle, textWidth } from './style.js';
+import { escapeMarkup } from '../document.js';
 
-/** A figure and the numbers in it. */
-export interface Figure {
-  /** Name of its files. */
-  readonly id: string;
-  readonly title: string;
-  /** What is shown and how it was had, in sentences. */
-  readonly caption: string;
-  /** A document of its own. */
-  readonly svg: string;
-  readonly data: FigureData;
-}
-
-export interface FigureData {
-  readonly columns: readonly string[];
-  readonly rows: readonly (readonly (string | number)[])[];
-}
+export type { Figure, FigureData } from '../document.js';
 
 /** One coordinate system of a figure. */
 export interface Panel {
@@ -121,7 +105,7 @@ const MARGIN = 12;
 /** Length of the piece of line in the legend. */
 const SAMPLE = 34;
 
-/** What a plot consists of, without its own root, style sheet and needless digits. */
+/** The elements of a plot, without its root, style sheet and needless digits. */
 function innerSvg(options: Plot.PlotOptions): string {
   const { document } = parseHTML('<html><body></body></html>');
   const svg = Plot.plot({ ...options, document: document as unknown as PlotDocument });
@@ -136,3 +120,66 @@ function twoDigits(digits: string): string {
 }
 
 type PlotDocument = Plot.PlotOptions['document'];
+
+/** Styles that distinguish series in colour, in grey, and for colour-blind readers. */
+export interface SeriesStyle {
+  readonly color: string;
+  /** Of the line, as `stroke-dasharray`. */
+  readonly dash: string;
+  readonly symbol: 'circle' | 'square' | 'triangle' | 'diamond' | 'star' | 'cross' | 'wye' | 'triangle2';
+}
+
+/**
+ * Okabe and Ito's palette (2008), its yellow left out as too pale for lines, and two of Tol's (2021); a dash and a symbol
+ * go with each colour.
+ */
+const STYLES: readonly SeriesStyle[] = [
+  { color: '#000000', dash: '5 3', symbol: 'circle' },
+  { color: '#0072b2', dash: '1.5 2.5', symbol: 'square' },
+  { color: '#e69f00', dash: '9 3', symbol: 'triangle' },
+  { color: '#009e73', dash: '7 2 1.5 2', symbol: 'diamond' },
+  { color: '#d55e00', dash: 'none', symbol: 'star' },
+  { color: '#cc79a7', dash: '3 2', symbol: 'cross' },
+  { color: '#56b4e9', dash: '12 3 3 3', symbol: 'wye' },
+  { color: '#777777', dash: '2 4', symbol: 'triangle2' },
+  { color: '#882255', dash: '6 2 2 2', symbol: 'square' },
+  { color: '#999933', dash: '4 4', symbol: 'circle' },
+];
+
+/** Methods in a figure of lines with bands: more cannot be distinguished. */
+export const MOST_METHODS = 7;
+/** Curves in a figure without bands. */
+export const MOST_CURVES = STYLES.length;
+
+/** The style of the paper's own method: a full line. */
+export const OWN_STYLE = 4;
+/** The style of what is not a method, such as the market. */
+export const PLAIN_STYLE = 7;
+
+/** Different style numbers for a number of series; the one at `own`, if there is one, is the paper's method. */
+export function stylesFor(count: number, own: number): number[] {
+  const free = STYLES.map((_, i) => i).filter((i) => own < 0 || i !== OWN_STYLE);
+  return Array.from({ length: count }, (_, i) => (i === own ? OWN_STYLE : free.shift()!));
+}
+
+export function seriesStyle(index: number): SeriesStyle {
+  return STYLES[index % STYLES.length];
+}
+
+/** Fonts that Linux, macOS and Windows have, narrow ones first. */
+export const FONT = "'Liberation Sans', Arial, Helvetica, 'DejaVu Sans', sans-serif";
+export const INK = '#222222';
+
+/** Width of a text in pixels, estimated without a font: rather too much than too little. */
+export function textWidth(content: string, size: number): number {
+  let width = 0;
+  for (const character of content) {
+    width += NARROW.test(character) ? 0.33 : WIDE.test(character) ? 0.9 : CAPITAL.test(character) ? 0.72 : 0.58;
+  }
+  return width * size;
+}
+
+const NARROW = /[ijlftrI.,:;'|()[\]/ *-]/;
+const CAPITAL = /[A-Z&±−–]/;
+/** Capital and small m and w, and whatever is not Latin. */
+const WIDE = /[mwMW%@—]|[^ -ɏ±−–…×]/u;

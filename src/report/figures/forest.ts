@@ -1,8 +1,7 @@
 import * as Plot from '@observablehq/plot';
-import { draw, type Figure } from './figure.js';
-import { seriesStyle, textWidth } from './style.js';
+import { draw, type Figure, seriesStyle, textWidth } from './figure.js';
 
-/** What an arm differs by from the one that all are compared with. */
+/** The difference of an arm from the baseline. */
 export interface ArmDifference {
   readonly label: string;
   readonly difference: number;
@@ -26,7 +25,7 @@ export function forestFigure(
   const plot: Plot.PlotOptions = {
     marginLeft,
     marginTop: 12,
-    // Room for half of the last number.
+    // Room for half of the last label.
     marginRight: 32,
     x: {
       label: axis,

@@ -1,8 +1,8 @@
-import { escapeMarkup } from '../markup.js';
+import { escapeMarkup } from '../document.js';
 import { type Cell, formatEstimate, type Table } from '../table.js';
-import { FONT, INK, textWidth } from './style.js';
+import { FONT, INK, textWidth } from './figure.js';
 
-/** The table as an SVG document, in the manner of a printed one: a rule above, below and under the head. */
+/** The table as an SVG document, like a printed one: rules above, below and under the head. */
 export function tablePicture({ title, columns, rows }: Table): string {
   const lines = [
     columns.map((column) => [{ text: column.title, bold: true }]),

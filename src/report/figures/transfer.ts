@@ -1,6 +1,5 @@
 import * as Plot from '@observablehq/plot';
-import { draw, type Figure } from './figure.js';
-import { seriesStyle, textWidth } from './style.js';
+import { draw, type Figure, seriesStyle, textWidth } from './figure.js';
 
 /** What a sibling does to the main task, as `tcts probe` measures it. */
 export interface Transfer {
@@ -38,7 +37,7 @@ export function transferFigure(
     marginLeft,
     x: { domain: columns, label: null, padding: 0.05 },
     y,
-    // Blue helps, orange hurts (Okabe and Ito); what is not visible is pale as well as without a star.
+    // Blue helps, orange hurts (Okabe and Ito); effects that are not significant are pale and have no star.
     marks: [
       Plot.cell(cells, {
         x: 'column',
@@ -72,7 +71,7 @@ export function transferFigure(
   });
   const intervals: Plot.PlotOptions = {
     marginLeft,
-    // Room for half of the last number.
+    // Room for half of the last label.
     marginRight: 32,
     x: {
       label: 'gain in main-task validation performance',

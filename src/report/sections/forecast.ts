@@ -1,18 +1,18 @@
-import { comparisons } from '../comparisons.js';
 import { absent, type Block, type Section, slug } from '../document.js';
-import { type DailyLine, dailyFigure, movingMean } from '../figures/daily-series.js';
-import { quintileFigure } from '../figures/quintiles.js';
-import { PLAIN_STYLE } from '../figures/style.js';
+import { quintileFigure } from '../figures/bars.js';
+import { type DailyLine, dailyFigure, movingMean } from '../figures/curves.js';
+import { PLAIN_STYLE } from '../figures/figure.js';
 import { estimateOf, forecastMeasure, type Measure, testForecast } from '../measures.js';
-import { meanSeries, type Series } from '../series.js';
+import { meanSeries, type Series } from '../reader.js';
 import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
 import { dailySeries, rankICTest, testComparisons } from '../significance.js';
 import { type Row, type Table, textColumn } from '../table.js';
-import type { View } from '../view.js';
+import type { ReportView } from '../view.js';
+import { comparisons } from '../view.js';
 import { methodRows, OVER_SEEDS, significance } from './results.js';
 
 /** Results of stock trend forecasting. */
-export function forecastSection(view: View): Section {
+export function forecastSection(view: ReportView): Section {
   const { data, reader, baselines } = view;
   const id = slug(data.title);
   const RankIC = forecastMeasure('RankIC');
@@ -44,7 +44,7 @@ export function forecastSection(view: View): Section {
   return { title: `Forecasting: ${data.title}`, blocks };
 }
 
-function resultsTable({ data }: View, id: string): Table {
+function resultsTable({ data }: ReportView, id: string): Table {
   return methodRows(data, [forecastMeasure('RankIC'), forecastMeasure('zMSE')], {
     id: `${id}-results`,
     title: 'RankIC and MSE',
@@ -52,7 +52,7 @@ function resultsTable({ data }: View, id: string): Table {
   });
 }
 
-function icirTable({ data }: View, id: string): Table {
+function icirTable({ data }: ReportView, id: string): Table {
   return methodRows(data, [forecastMeasure('ICIR'), forecastMeasure('RankICIR'), forecastMeasure('IC')], {
     id: `${id}-icir`,
     title: 'ICIR, RankICIR and IC',
@@ -60,7 +60,7 @@ function icirTable({ data }: View, id: string): Table {
   });
 }
 
-function backtestTable({ data }: View, id: string, evaluated: readonly Setting[]): Table {
+function backtestTable({ data }: ReportView, id: string, evaluated: readonly Setting[]): Table {
   const rows = evaluated.map((setting): Row => {
     const cells = BACKTEST_MEASURES.map((measure) => [estimateOf(setting, measure)]);
     return { cells: [setting.label, taskTitle(data.kind, setting.main), tradedAt(setting), ...cells] };
@@ -119,7 +119,7 @@ function riskMeasure(
 }
 
 /** RankIC over time, cumulative return and returns by fifth for one main task. */
-function figuresOf(view: View, id: string, main: number | undefined): Block[] {
+function figuresOf(view: ReportView, id: string, main: number | undefined): Block[] {
   const { data, reader, methods, leftOut } = view;
   const task = taskTitle(data.kind, main);
   const at = main === undefined ? '' : `-task-${main}`;

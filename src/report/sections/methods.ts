@@ -2,16 +2,15 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
+import { readJsonFile } from '../../files.js';
 import { groupBy } from '../../groups.js';
-import { readJsonFile } from '../../json-file.js';
 import { type Block, type Section, slug, text } from '../document.js';
 import { shownValue, varyingKeys } from '../labels.js';
-import type { ReportedRun } from '../runs.js';
+import type { FoundSweep, ReportedRun } from '../runs.js';
 import { type DataSet, labelsOf, mainsOf, type Setting } from '../settings.js';
-import type { FoundSweep } from '../sweeps.js';
 import { fixed, type Table, textColumn } from '../table.js';
 
-/** What has to be known to repeat the experiments: data and their sizes, seeds, versions, commands. */
+/** What is needed to repeat the experiments: data and their sizes, seeds, versions, commands. */
 export function methodsSection(sets: readonly DataSet[], sweeps: readonly FoundSweep[]): Section {
   const blocks = sets.flatMap((data): Block[] => [
     text(paragraphOf(data)),
@@ -63,7 +62,7 @@ const marketSchema = z.object({
 });
 const modelSchema = z.object({ model: z.object({ vocabulary: z.object({ source: z.number(), target: z.number() }) }) });
 
-/** The sizes of the data, as far as the run folders tell. */
+/** The sizes of the data, as far as the run folders record them. */
 function sizesOf({ kind, settings }: DataSet): string {
   const runs = settings.flatMap((setting) => setting.runs);
   if (kind === 'forecast') {
@@ -106,7 +105,7 @@ function lengthOf(settings: readonly Setting[]): string {
 function commandsOf({ settings }: DataSet): Block[] {
   const alone = settings.filter(({ runs }) => runs.some(({ sweep }) => sweep === undefined));
   const lines = alone.map(({ label, main, runs }) => {
-    // A resumed run knows only the command that it was resumed with.
+    // A resumed run records only the command that resumed it.
     const run = runs.find(({ info }) => !info.command.includes('--resume')) ?? runs[0];
     const seeds = runs.map(({ info }) => info.seed).join(', ');
     return `${commandLine(run)}  # ${label}${main === undefined ? '' : `, main task ${main}`}; seed${runs.length === 1 ? '' : 's'} ${seeds}`;
@@ -147,8 +146,9 @@ function sweepBlocks({ record }: FoundSweep): Block[] {
     id: `${slug(name)}-choices`,
     title: `Choices by validation, ${name}`,
     caption:
-      'Settings that the sweep has chosen among, and their validation performance: of wait-k* that of models trained on ' +
-      'one wait, measured on wait-k. Mean over the runs; higher is better.',
+      'Settings that the sweep chose among, and their validation performance (minus the loss, unless the configuration ' +
+      'measures something else): for wait-k* that of models trained on one wait, measured on wait-k. Mean over the ' +
+      'runs; higher is better.',
     columns: ['Choice', 'For', 'Candidate', 'Validation', 'Runs', ''].map(textColumn),
     rows,
   };
@@ -169,7 +169,7 @@ function quoted(arg: string): string {
   return /^[\w./:=,@%+…-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
 }
 
-/** The content of the first such file that is there and sound. */
+/** The content of the first of these files that exists and is valid. */
 function firstFile<S extends z.ZodType>(
   runs: readonly ReportedRun[],
   name: string,

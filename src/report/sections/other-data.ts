@@ -1,12 +1,12 @@
+import { basename } from 'node:path';
 import { groupBy } from '../../groups.js';
+import type { EvaluatedData, Evaluations, ForecastFigures, PolicyFigures } from '../../run/index.js';
 import { type Block, type Section, slug } from '../document.js';
-import { keyOf, type OtherEvaluation, sourceInWords } from '../evaluated-data.js';
-import type { ForecastFigures, PolicyFigures } from '../evaluations.js';
-import { taskTitle } from '../settings.js';
+import { corpusOf, type DataSet, type Setting, taskTitle } from '../settings.js';
 import { type Cell, estimate, type Row, type Table, textColumn } from '../table.js';
 import { decodingInWords, TRANSLATION_DETAILS } from './translation.js';
 
-/** Evaluations of other data than those of the runs, one table for each: they are compared with nothing else. */
+/** Evaluations on other data than the runs' own, one table for each data set. They are not compared with the others. */
 export function otherDataSection(others: readonly OtherEvaluation[]): Section[] {
   if (others.length === 0) return [];
   const tables = [...groupBy(others, ({ data, figures }) => `${isForecast(figures)} ${data.title} ${keyOf(figures)}`)];
@@ -70,4 +70,99 @@ function headOf({ data, setting, figures }: OtherEvaluation): string[] {
 
 function isForecast(figures: ForecastFigures | PolicyFigures): figures is ForecastFigures {
   return 'quintiles' in figures;
+}
+
+type Evaluated = ForecastFigures | PolicyFigures;
+
+/** An evaluation on other data than the rest of its data set. */
+export interface OtherEvaluation {
+  readonly data: DataSet;
+  readonly setting: Setting;
+  readonly figures: Evaluated;
+}
+
+export interface SeparatedData {
+  /** With only the evaluations that can be compared. */
+  readonly sets: readonly DataSet[];
+  readonly others: readonly OtherEvaluation[];
+}
+
+/**
+ * Keeps figures of different data apart. For each split, evaluations on the data that most runs were evaluated on stay
+ * with their runs; all others, such as those of `tcts evaluate --data`, are taken out. Data sets of one source are
+ * handled together, as the figures of policies combine them.
+ */
+export function separateData(all: readonly DataSet[]): SeparatedData {
+  const others: OtherEvaluation[] = [];
+  const common = new Map([...groupBy(all, corpusOf)].map(([corpus, sets]) => [corpus, commonData(sets)]));
+  const sets = all.map((data) => {
+    const keys = common.get(corpusOf(data))!;
+    const settings = data.settings.map((setting) => {
+      const kept = <T extends Evaluated>(figures: readonly T[]): T[] =>
+        figures.filter((one) => {
+          const isCommon = keyOf(one) === keys.get(one.split);
+          if (!isCommon) others.push({ data, setting, figures: one });
+          // An evaluation on a copy of the run's own data repeats the one on the data themselves.
+          const isAgain = (own: T) =>
+            own.data?.own === true &&
+            keyOf(own) === keyOf(one) &&
+            basename(one.folder).startsWith(`${basename(own.folder)}-on-`);
+          return isCommon && (one.data?.own !== false || !figures.some(isAgain));
+        });
+      const runs = setting.runs.map((run) => {
+        const { forecasts, translations, policies } = run.evaluations;
+        const evaluations: Evaluations = {
+          forecasts: kept(forecasts),
+          translations: kept(translations),
+          policies: kept(policies),
+        };
+        return { ...run, evaluations };
+      });
+      return { ...setting, runs };
+    });
+    return { ...data, settings };
+  });
+  return { sets, others };
+}
+
+/** The data behind the figures of a data set, as a sentence; empty if nothing was evaluated. */
+export function dataInWords(data: DataSet): string {
+  const all = [data].flatMap(evaluationsOf);
+  if (all.length === 0) return '';
+  const parts = [...groupBy(all, ({ split }) => split)].map(([split, [{ data: of }]]) =>
+    of === undefined ? `${split}: not recorded (evaluate again)` : `${split}: ${sourceInWords(of)}`,
+  );
+  return `Data behind the figures. ${parts.join('; ')}.`;
+}
+
+/** `corpora/wmt15, digest 0123456789abcdef`. */
+export function sourceInWords(data: EvaluatedData | undefined): string {
+  return data === undefined ? 'not recorded' : `${data.name}, digest ${data.digest}`;
+}
+
+/** Identifies the data of an evaluation. */
+export function keyOf({ data }: Evaluated): string {
+  return data?.digest ?? 'not recorded';
+}
+
+/** By split. */
+function commonData(sets: readonly DataSet[]): Map<string, string> {
+  // Evaluations of earlier versions do not name their data: they count as the run's own and are not mixed with others.
+  const own = sets.flatMap(evaluationsOf).filter(({ data }) => data?.own !== false);
+  return new Map(
+    [...groupBy(own, ({ split }) => split)].map(([split, members]) => {
+      const [most] = [...groupBy(members, keyOf)].sort(([, a], [, b]) => b.length - a.length);
+      return [split, most[0]];
+    }),
+  );
+}
+
+function evaluationsOf({ settings }: DataSet): Evaluated[] {
+  return settings.flatMap(({ runs }) =>
+    runs.flatMap(({ evaluations: { forecasts, translations, policies } }) => [
+      ...forecasts,
+      ...translations,
+      ...policies,
+    ]),
+  );
 }

@@ -1,12 +1,14 @@
 import { groupBy } from '../../groups.js';
+import type { PolicyFigures } from '../../run/index.js';
+import { fixed } from '../../schedule/strategies/fixed.js';
+import { policyNamed } from '../../translate/policies/index.js';
 import { type Block, type Section, slug } from '../document.js';
-import type { PolicyFigures } from '../evaluations.js';
-import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/bleu-latency.js';
-import { MOST_CURVES, stylesFor } from '../figures/style.js';
+import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/curves.js';
+import { MOST_CURVES, stylesFor } from '../figures/figure.js';
 import { commonDecoding } from '../measures.js';
 import { corpusOf, type Setting } from '../settings.js';
 import { type Cell, estimate, type Table, textColumn } from '../table.js';
-import type { View } from '../view.js';
+import { isPapersMethod, type ReportView } from '../view.js';
 import {
   decodingInWords,
   meansOf,
@@ -16,8 +18,8 @@ import {
   waitPoints,
 } from './translation.js';
 
-/** One section for each corpus that was translated under other policies than wait-k, whatever kind of model decides. */
-export function policySections(views: readonly View[]): Section[] {
+/** One section for each corpus that was translated under other policies than wait-k, by any kind of model. */
+export function policySections(views: readonly ReportView[]): Section[] {
   const translated = views.filter(({ data }) => data.kind === 'translation' || data.kind === 'monotonic');
   return [...groupBy(translated, ({ data }) => corpusOf(data)).values()].flatMap((members) => {
     const measured = members.flatMap(({ data }) => trainedSettings(data).flatMap(underPolicies));
@@ -45,7 +47,7 @@ function underPolicies(setting: Setting): Measured[] {
   return [...ways.values()].map((figures) => ({ setting, figures }));
 }
 
-function policyFigure(title: string, id: string, views: readonly View[], measured: readonly Measured[]) {
+function policyFigure(title: string, id: string, views: readonly ReportView[], measured: readonly Measured[]) {
   const known = measured.filter(({ figures: [one] }) => typeof one.k !== 'string');
   const named = [...groupBy(known, nameOf)].flatMap(([name, group]) => [...told(name, group)]);
   const others = named.map(([label, group]) => ({
@@ -75,14 +77,16 @@ function policyFigure(title: string, id: string, views: readonly View[], measure
   });
 }
 
-/** Wait-k of the models of single tasks, and of those of the scheduler: what the other policies are up against. */
-function waitCurves({ data }: View): (Omit<BleuLatencyCurve, 'style'> & { own: boolean })[] {
+/** Wait-k with models of single tasks and with the scheduler's: what other policies have to beat. */
+function waitCurves({ data }: ReportView): (Omit<BleuLatencyCurve, 'style'> & { own: boolean })[] {
   const decoding = commonDecoding(data);
   if (decoding === undefined) return [];
-  const compared = trainedSettings(data).filter(({ strategy }) => strategy === 'fixed' || strategy === 'learned');
+  const compared = trainedSettings(data).filter(
+    (setting) => setting.strategy === fixed.name || isPapersMethod(setting),
+  );
   return [...groupBy(compared, ({ label }) => label)].flatMap(([label, settings]) => {
     const points = waitPoints(settings, decoding).map(({ all, ...point }) => ({ ...point, ...WITHOUT_BAND }));
-    return points.length === 0 ? [] : [{ label, points, own: settings[0].strategy === 'learned' }];
+    return points.length === 0 ? [] : [{ label, points, own: isPapersMethod(settings[0]) }];
   });
 }
 
@@ -91,21 +95,18 @@ function nameOf({ setting, figures: [one] }: Measured): string {
   const [policy] = (one.policy ?? '').split(':');
   if (policy === 'monotonic') {
     const attention = String(setting.keys.get('problem.attention') ?? policy);
-    return TITLES[attention] ?? attention;
+    return ATTENTIONS[attention] ?? attention;
   }
-  return TITLES[policy] ?? policy;
+  return policyNamed(policy)?.label ?? policy;
 }
 
-const TITLES: Readonly<Record<string, string>> = {
-  'wait-if-worse': 'WIW',
-  'wait-if-diff': 'WID',
-  adaptive: 'Zheng et al.',
+const ATTENTIONS: Readonly<Record<string, string>> = {
   milk: 'MILk',
   'mma-il': 'MMA-IL',
   'mma-h': 'MMA-H',
 };
 
-/** Curves of one name, told apart by their models and by how they were decoded as far as they differ in it. */
+/** Curves of one name, distinguished by their models and their decoding as far as these differ. */
 function told(name: string, group: readonly Measured[]): Map<string, Measured[]> {
   const decides = ({ figures: [one] }: Measured) => one.policy === 'monotonic';
   const modelOf = ({ setting, figures: [one] }: Measured) =>
@@ -117,14 +118,14 @@ function told(name: string, group: readonly Measured[]): Map<string, Measured[]>
   return groupBy(group, (one) => [name, ...aspects.map((aspect) => aspect(one))].join(', '));
 }
 
-/** What a model was trained with in order to be early. */
+/** The training options that make a model early. */
 function weightsOf({ keys }: Setting): string {
   return ['latencyWeight', 'varianceWeight']
     .map((key) => `${key}=${keys.get(`problem.${key}`) ?? 'default'}`)
     .join(' ');
 }
 
-/** So many bands would hide each other. */
+/** More bands would hide each other. */
 const WITHOUT_BAND = { low: Number.NaN, high: Number.NaN };
 
 /** What was measured under other policies than wait-k, as it was decoded. */

@@ -1,10 +1,10 @@
-import type { Block } from '../document.js';
-import { absent } from '../document.js';
+import { absent, type Block, type Section, slug } from '../document.js';
 import { taskSet } from '../labels.js';
-import { estimateOf, type Measure } from '../measures.js';
+import { estimateOf, type Measure, shownValidation } from '../measures.js';
 import { type DataSet, labelsOf, mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
 import type { Tested } from '../significance.js';
 import { type Cell, formatP, markBest, markBestOfRows, type Row, signed, type Table, textColumn } from '../table.js';
+import type { ReportView } from '../view.js';
 
 type About = Pick<Table, 'id' | 'title' | 'caption'>;
 
@@ -49,7 +49,7 @@ export function taskRows(
   return { ...about, columns: [textColumn('k'), ...columns], rows: markBestOfRows(rows, measure.better) };
 }
 
-/** Every comparison with its p-values, or a line that says why there are none. */
+/** Every comparison with its p-values, or a line on why there are none. */
 export function significance(
   { kind }: DataSet,
   tested: readonly Tested[],
@@ -91,5 +91,32 @@ const ITEM_TESTS: Readonly<Record<string, string>> = {
   days: 'circular block bootstrap of the daily differences (10,000 resamples, blocks of ⌈n^(1/3)⌉ days, each day averaged over the seeds)',
 };
 
-/** What stands behind ± in a caption. */
+/** What ± means, for captions. */
 export const OVER_SEEDS = 'Mean ± standard deviation over the seeds; the best figure is in bold.';
+
+/** Results of a problem that the report has no layout for: the figures that its runs ended with. */
+export function otherSection({ data }: ReportView): Section {
+  const title = `Results: ${data.title}`;
+  const tests = data.settings.flatMap(({ runs }) => runs.flatMap(({ result }) => Object.keys(result?.test ?? {})));
+  const measures: Measure[] = [
+    shownValidation(data),
+    ...[...new Set(tests)].map(
+      (name): Measure => ({
+        name,
+        digits: 4,
+        better: /loss|error|mse/i.test(name) ? 'lower' : 'higher',
+        of: ({ result }) => result?.test?.[name] ?? Number.NaN,
+      }),
+    ),
+  ];
+  if (data.settings.every((setting) => measures.every((measure) => estimateOf(setting, measure) === undefined))) {
+    return { title, blocks: [absent('No results: no run has written any.')] };
+  }
+  const names = measures.map(({ name }) => name).join(', ');
+  const table = methodRows(data, measures, {
+    id: `${slug(data.title)}-results`,
+    title: 'Results',
+    caption: `${names[0].toUpperCase()}${names.slice(1)}, from left to right. ${OVER_SEEDS}`,
+  });
+  return { title, blocks: [{ kind: 'table', table }] };
+}

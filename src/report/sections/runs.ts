@@ -1,6 +1,7 @@
+import { validationMeasure } from '../../run/index.js';
 import { type Block, type Section, text } from '../document.js';
 import type { Unreadable } from '../reader.js';
-import type { FoundRuns } from '../runs.js';
+import type { FoundRuns, ReportedRun } from '../runs.js';
 import type { DataSet } from '../settings.js';
 import { fixed, type Table, textColumn } from '../table.js';
 
@@ -49,13 +50,13 @@ function candidatesTable(candidates: FoundRuns['candidates']): Table {
     caption:
       'Runs of sweeps that settings were chosen by and that were not chosen. They are in no other table and no figure.',
     columns: ['Run', 'Group', 'Seed', 'Updates', 'Best validation'].map(textColumn),
-    rows: candidates.map(({ name, sweep, info, result }) => ({
+    rows: candidates.map((run) => ({
       cells: [
-        name,
-        sweep?.group ?? '–',
-        String(info.seed),
-        String(result?.updates ?? '–'),
-        fixed(result?.best?.performance ?? Number.NaN, 4),
+        run.name,
+        run.sweep?.group ?? '–',
+        String(run.info.seed),
+        String(run.result?.updates ?? '–'),
+        bestValidation(run),
       ],
     })),
   };
@@ -64,16 +65,16 @@ function candidatesTable(candidates: FoundRuns['candidates']): Table {
 function runsTable(sets: readonly DataSet[]): Table {
   const rows = sets.flatMap(({ title, settings }) =>
     settings.flatMap(({ label, main, runs }) =>
-      runs.map(({ name, info, result }) => ({
+      runs.map((run) => ({
         cells: [
-          name,
+          run.name,
           title,
           label,
           String(main ?? '–'),
-          String(info.seed),
-          String(result?.updates ?? '–'),
-          fixed(result?.best?.performance ?? Number.NaN, 4),
-          String(result?.best?.update ?? '–'),
+          String(run.info.seed),
+          String(run.result?.updates ?? '–'),
+          bestValidation(run),
+          String(run.result?.best?.update ?? '–'),
         ],
       })),
     ),
@@ -82,8 +83,15 @@ function runsTable(sets: readonly DataSet[]): Table {
   return {
     id: 'runs',
     title: 'Finished runs',
-    caption: 'Best validation: performance on the main task, higher is better.',
+    caption: 'Best validation: of the main task, where it was best.',
     columns: columns.map(textColumn),
     rows,
   };
+}
+
+/** `loss 0.0602`. */
+function bestValidation({ config, result }: ReportedRun): string {
+  const { name, shown } = validationMeasure(config);
+  const figure = fixed(shown(result?.best?.performance ?? Number.NaN), 4);
+  return figure === '–' ? figure : `${name.replace('validation ', '')} ${figure}`;
 }

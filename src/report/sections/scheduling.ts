@@ -1,16 +1,16 @@
+import { isDeepStrictEqual } from 'node:util';
+import { groupBy } from '../../groups.js';
+import { strategyNamed } from '../../schedule/index.js';
+import { fixed as fixedStrategy } from '../../schedule/strategies/fixed.js';
+import { mtl } from '../../schedule/strategies/mtl.js';
+import { oracle } from '../../schedule/strategies/oracle.js';
+import { staticMix } from '../../schedule/strategies/static.js';
 import { absent, type Block, type Section, slug } from '../document.js';
 import { forestFigure } from '../figures/forest.js';
-import { bySeed, estimateOf } from '../measures.js';
+import { shownValue, varyingKeys } from '../labels.js';
+import { bySeed, estimateOf, type Measure } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
-import {
-  armCalled,
-  BEST_STATIC,
-  type ScheduledProblem,
-  scheduledProblems,
-  testLoss,
-  validationLoss,
-} from '../scheduling.js';
-import type { DataSet, Setting } from '../settings.js';
+import { type DataSet, type Setting, taskTitle } from '../settings.js';
 import { type Tested, testComparisons } from '../significance.js';
 import { estimate, fixed, formatP, type Row, signed, type Table, textColumn } from '../table.js';
 
@@ -26,7 +26,7 @@ function problemBlocks({ title, arms, baseline }: ScheduledProblem, reader: Seri
     return [absent(`${title}: fixed and mtl have no seed in common that both have a test loss of.`)];
   }
   const pairs = arms.filter((arm) => arm !== baseline).map((candidate) => ({ candidate, baseline }));
-  // An arm without a common seed has nothing to be compared by.
+  // An arm without a common seed cannot be compared.
   const tested = testComparisons(pairs, testLoss, () => Number.NaN).filter(({ seeds }) => seeds > 0);
   const id = `scheduling-${slug(title)}`;
   const table: Table = {
@@ -76,20 +76,20 @@ function differenceText(compared: Tested | undefined): string {
   return `${signed(difference, 4)} ± ${fixed(high - difference, 4)}`;
 }
 
-/** How much of what the oracle gains over the baseline, over the seeds that all three have. */
+/** The share of the oracle's gain over the baseline, on the seeds that all three have. */
 function gainText(arm: Setting, baseline: Setting, arms: readonly Setting[]): string {
-  const oracle = armCalled(arms, 'oracle');
-  if (oracle === undefined) return '–';
-  const [own, base, best] = [arm, baseline, oracle].map((setting) => bySeed(setting, testLoss));
+  const bound = armCalled(arms, oracle.name);
+  if (bound === undefined) return '–';
+  const [own, base, best] = [arm, baseline, bound].map((setting) => bySeed(setting, testLoss));
   const seeds = [...own.keys()].filter((seed) => base.has(seed) && best.has(seed));
   const gainOf = (losses: ReadonlyMap<number, number>) =>
     seeds.reduce((sum, seed) => sum + base.get(seed)! - losses.get(seed)!, 0);
   const all = gainOf(best);
-  // Where the oracle itself gains nothing there is nothing to have a share of.
+  // If the oracle itself gains nothing there is no share.
   return all > 0 ? `${fixed((100 * gainOf(own)) / all, 0)} %` : '–';
 }
 
-/** Against `mtl`; the mixes that the best static one was chosen among have been trained all. */
+/** Against `mtl`; the best static mix costs the training of all mixes it was chosen from. */
 function costText(arm: Setting, arms: readonly Setting[], reader: SeriesReader): string {
   const secondsOf = ({ runs }: Setting) =>
     estimate(
@@ -97,7 +97,7 @@ function costText(arm: Setting, arms: readonly Setting[], reader: SeriesReader):
       2,
     )?.mean;
   const own = secondsOf(arm);
-  const uniform = secondsOf(armCalled(arms, 'mtl')!);
+  const uniform = secondsOf(armCalled(arms, mtl.name)!);
   return own === undefined || uniform === undefined ? '–' : `${fixed(own / uniform, 2)} ×`;
 }
 
@@ -106,7 +106,7 @@ function captionOf(baseline: Setting, arms: readonly Setting[], tested: readonly
     'Loss of the best model by validation on the main task of the test data, lower is better; mean ± standard deviation over the seeds.',
     `Against ${baseline.label}, the better of fixed and mtl: mean difference over the seeds that both have (Seeds), negative is better, with its 95 % t interval.`,
     `p: paired t-test, corrected for ${tested.filter(({ tTest }) => !Number.isNaN(tTest)).length} comparisons with Holm's method.`,
-    armCalled(arms, 'oracle')
+    armCalled(arms, oracle.name)
       ? "Of the oracle's gain: 100 % is the loss of the strategy that knows the answer, 0 % that of the baseline."
       : '',
     'Time per update: against mtl, validations included; only runs that had a machine of one kind to themselves can be compared.',
@@ -136,4 +136,154 @@ function forestOf(title: string, id: string, baseline: Setting, tested: readonly
     `test loss minus that of ${baseline.label}`,
   );
   return { kind: 'figure', figure };
+}
+
+/** A problem on which several strategies were trained, `fixed` and `mtl` among them: what scheduling gains on it. */
+export interface ScheduledProblem {
+  /** Unique in the report. */
+  readonly title: string;
+  /** One for each strategy and its options, called as in the configuration: `static (near)`. */
+  readonly arms: readonly Setting[];
+  /** The better of `fixed` and `mtl` on test data, on the seeds that both have; undefined if there are none. */
+  readonly baseline: Setting | undefined;
+}
+
+/** Loss of the best model on test data, on the main task. */
+export const testLoss: Measure = {
+  name: 'test loss',
+  digits: 4,
+  better: 'lower',
+  of: ({ result }) => result?.test?.loss ?? Number.NaN,
+};
+
+/** The lowest loss on validation data; NaN if validation measured something else. */
+export const validationLoss: Measure = {
+  name: 'validation loss',
+  digits: 4,
+  better: 'lower',
+  of: ({ result }, { keys }) =>
+    keys.get('problem.validation.measure') === 'RankIC' ? Number.NaN : -(result?.best?.performance ?? Number.NaN),
+};
+
+/**
+ * The problems of a report that were trained with `fixed`, `mtl` and perhaps more. A problem is everything in a
+ * configuration but strategy and seed. Runs that lack `fixed` or `mtl`, and differ from a problem in `training.episodes`
+ * alone, are further arms of it, as are those of a strategy that is given the time of another one.
+ */
+export function scheduledProblems(sets: readonly DataSet[]): ScheduledProblem[] {
+  const groups = sets.flatMap((data) =>
+    [...groupBy(data.settings, problemKey)].map(([key, settings]) => ({ key, settings, data })),
+  );
+  const isWhole = ({ settings }: (typeof groups)[number]) => BASELINES.every((name) => mainArm(settings, name));
+  const whole = groups.filter(isWhole);
+  const rest = groups.filter((group) => !isWhole(group)).flatMap(({ settings }) => settings);
+  const titles = titlesOf(whole);
+  return whole.map(({ settings }, i) => {
+    const others = rest.filter((one) => lengthless(one) === lengthless(settings[0]));
+    const arms = namedArms(settings, others);
+    const [fixed, mtl] = BASELINES.map((name) => armCalled(arms, name)!);
+    return { title: titles[i], arms, baseline: better(fixed, mtl) };
+  });
+}
+
+const BASELINES = [fixedStrategy.name, mtl.name];
+const EPISODES = 'training.episodes';
+
+/** The setting of a strategy; of `fixed` the one that trains the main task. */
+function mainArm(settings: readonly Setting[], name: string): Setting | undefined {
+  return settings.find(({ strategy, keys }) => strategy === name && (keys.get('strategy.task') ?? null) === null);
+}
+
+export function armCalled(arms: readonly Setting[], label: string): Setting | undefined {
+  return arms.find((arm) => arm.label === label);
+}
+
+function better(a: Setting, b: Setting): Setting | undefined {
+  const [one, other] = [a, b].map((setting) => bySeed(setting, testLoss));
+  const seeds = [...one.keys()].filter((seed) => other.has(seed));
+  if (seeds.length === 0) return undefined;
+  const difference = seeds.reduce((sum, seed) => sum + one.get(seed)! - other.get(seed)!, 0);
+  return difference < 0 ? a : b;
+}
+
+/** All arms with their names, in the order of the table, and the best of the static mixes where there are several. */
+function namedArms(settings: readonly Setting[], others: readonly Setting[]): Setting[] {
+  const isOwn = ({ keys }: Setting) => keys.get(EPISODES) === settings[0].keys.get(EPISODES);
+  const named = [...groupBy([...settings, ...others], ({ strategy }) => strategy).values()].flatMap((alike) => {
+    const keys = varyingKeys(alike).filter((key) => key.startsWith('strategy.'));
+    return alike.map((setting) => {
+      const details = keys.flatMap((key) => detailOf(setting, key));
+      if (!isOwn(setting)) details.push(`${String(setting.keys.get(EPISODES))} episodes`);
+      return {
+        ...setting,
+        label: [setting.strategy, ...(details.length > 0 ? [`(${details.join(', ')})`] : [])].join(' '),
+      };
+    });
+  });
+  const mixes = named.filter((arm) => arm.strategy === staticMix.name && isOwn(arm));
+  return [...named, ...bestOfEachSeed(mixes)].sort(
+    (a, b) => placeOf(a) - placeOf(b) || (a.label < b.label ? -1 : Number(a.label > b.label)),
+  );
+}
+
+/**
+ * The static mix that a user who tried them all would choose: for each seed the one with the best validation. Seeds that
+ * some of the mixes lack are left out.
+ */
+function bestOfEachSeed(mixes: readonly Setting[]): Setting[] {
+  if (mixes.length < 2) return [];
+  const runs = mixes[0].runs.flatMap(({ info: { seed } }) => {
+    const tried = mixes.map((mix) => mix.runs.find(({ info, result }) => info.seed === seed && result?.best));
+    if (tried.includes(undefined)) return [];
+    return tried
+      .map((run) => run!)
+      .reduce((a, b) => (b.result!.best!.performance > a.result!.best!.performance ? b : a));
+  });
+  return runs.length === 0 ? [] : [{ ...mixes[0], label: BEST_STATIC, runs }];
+}
+
+export const BEST_STATIC = 'best static';
+
+function placeOf({ strategy, label }: Setting): number {
+  if (label === BEST_STATIC) return ORDER.indexOf(staticMix.name) + 0.5;
+  const place = ORDER.indexOf(strategy);
+  return place >= 0 ? place : strategy === oracle.name ? ORDER.length + 1 : ORDER.length;
+}
+
+const ORDER = [fixedStrategy.name, mtl.name, staticMix.name];
+
+/** An option that differs from its default: `near`, `shuffle`, `main 0.2`. */
+function detailOf({ strategy, keys }: Setting, key: string): string[] {
+  const value = keys.get(key);
+  const name = key.slice('strategy.'.length);
+  const usual = strategyNamed(strategy)?.options.safeParse({}).data?.[name];
+  if (value === undefined || isDeepStrictEqual(value, usual)) return [];
+  if (value === true) return [name];
+  if (typeof value === 'string') return [value];
+  return [`${name} ${typeof value === 'number' ? Number(value.toPrecision(3)) : shownValue(value)}`];
+}
+
+function problemKey({ keys }: Setting): string {
+  return JSON.stringify([...keys].filter(([key]) => !key.startsWith('strategy.')).sort());
+}
+
+function lengthless({ keys }: Setting): string {
+  return JSON.stringify([...keys].filter(([key]) => !key.startsWith('strategy.') && key !== EPISODES).sort());
+}
+
+/** Names of problems: the group of a sweep if each has one, else the data and what distinguishes them. */
+function titlesOf(problems: readonly { readonly settings: readonly Setting[]; readonly data: DataSet }[]): string[] {
+  const groups = problems.map(({ settings }) => {
+    const names = new Set(settings.flatMap(({ runs }) => runs.flatMap(({ sweep }) => sweep?.group ?? [])));
+    return names.size === 1 ? [...names][0] : undefined;
+  });
+  if (!groups.includes(undefined) && new Set(groups).size === problems.length) return groups.map((name) => name!);
+  const plain = problems.map(({ settings: [{ main }], data: { kind, title } }) =>
+    main === undefined ? title : `${title}, ${taskTitle(kind, main)}`,
+  );
+  return problems.map(({ settings: [own] }, i) => {
+    const alike = problems.filter((_, other) => plain[other] === plain[i]).map(({ settings: [first] }) => first);
+    const keys = varyingKeys(alike).filter((key) => !key.startsWith('strategy.'));
+    return [plain[i], ...keys.map((key) => `${key} ${shownValue(own.keys.get(key))}`)].join(', ');
+  });
 }

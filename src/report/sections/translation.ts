@@ -1,18 +1,18 @@
-import { checkpointInWords } from '../../translate/checkpoint-choice.js';
-import { comparisons } from '../comparisons.js';
+import { checkpointInWords, type PolicyFigures } from '../../run/index.js';
+import { bestFixed } from '../../schedule/strategies/best-fixed.js';
 import { absent, type Block, type Section, slug } from '../document.js';
-import type { PolicyFigures } from '../evaluations.js';
-import { type BleuLatencyCurve, type BleuLatencyPoint, bleuLatencyFigure } from '../figures/bleu-latency.js';
+import { type BleuLatencyCurve, type BleuLatencyPoint, bleuLatencyFigure } from '../figures/curves.js';
 import { commonDecoding, type Decoding, isDecodedAs, translationMeasure, translationOf } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
 import type { DataSet, Setting } from '../settings.js';
 import { bleuInterval, bleuTest, type Translated, testComparisons } from '../significance.js';
 import { type Cell, estimate, type Table, textColumn } from '../table.js';
-import type { View } from '../view.js';
+import type { ReportView } from '../view.js';
+import { comparisons } from '../view.js';
 import { OVER_SEEDS, significance, taskRows } from './results.js';
 
 /** Results of simultaneous translation. */
-export function translationSection(view: View): Section {
+export function translationSection(view: ReportView): Section {
   const { data, reader, baselines } = view;
   const title = `Translation: ${data.title}`;
   const decoding = commonDecoding(data);
@@ -47,13 +47,13 @@ export function translationSection(view: View): Section {
   return { title, blocks };
 }
 
-function bleuTable({ data, reader }: View, id: string, decoding: Decoding, name: 'sacrebleu' | 'bleu'): Table {
+function bleuTable({ data, reader }: ReportView, id: string, decoding: Decoding, name: 'sacrebleu' | 'bleu'): Table {
   const measure = translationMeasure(name, decoding);
   const what =
     name === 'bleu'
       ? 'BLEU of the tokenised text, as multi-bleu.perl has it'
       : `sacreBLEU of the plain text (${signaturesOf(evaluatedAs(data, decoding))})`;
-  const starred = data.settings.some(({ strategy }) => strategy === 'best-fixed');
+  const starred = data.settings.some(({ strategy }) => strategy === bestFixed.name);
   const caption = [
     `${what}; ${decodingInWords(decoding)}. Each model is decoded with the wait k of its main task.`,
     starred ? 'Behind wait-k*: the wait k* of the training whose models were best on wait-k in validation.' : '',
@@ -69,7 +69,7 @@ function bleuTable({ data, reader }: View, id: string, decoding: Decoding, name:
 
 /** k*: the task that the best model of each seed was trained on, as `/ 5, 9`. */
 function bestTask({ strategy, runs, trainedFor }: Setting, reader: SeriesReader): string | undefined {
-  if (strategy !== 'best-fixed') return undefined;
+  if (strategy !== bestFixed.name) return undefined;
   if (trainedFor !== undefined) return `/ ${trainedFor}`;
   const tasks = runs.flatMap((run) => {
     const episode = reader.episodes(run)?.best;
@@ -79,7 +79,7 @@ function bestTask({ strategy, runs, trainedFor }: Setting, reader: SeriesReader)
   return tasks.length === 0 ? undefined : `/ ${[...new Set(tasks)].join(', ')}`;
 }
 
-function latencyFigure({ data, methods, reader, leftOut }: View, id: string, decoding: Decoding) {
+function latencyFigure({ data, methods, reader, leftOut }: ReportView, id: string, decoding: Decoding) {
   const curves = methods.flatMap(({ label, style }): BleuLatencyCurve[] => {
     const settings = data.settings.filter((setting) => setting.label === label);
     const points = waitPoints(settings, decoding).map(({ all, ...point }) => {
@@ -123,14 +123,14 @@ export function waitPoints(
     });
 }
 
-/** Where a setting stands in a figure of quality and latency. */
+/** The point of a setting in a figure of quality and latency. */
 export function meansOf(figures: readonly PolicyFigures[]): Pick<BleuLatencyPoint, 'AP' | 'AL' | 'bleu'> {
   const mean = (of: (one: PolicyFigures) => number) => estimate(figures.map(of), 0)?.mean ?? Number.NaN;
   return { AP: mean(AP), AL: mean(AL), bleu: mean(({ sacrebleu }) => sacrebleu) };
 }
 
 /** All figures of all evaluations. */
-function detailTable({ data }: View, id: string, decoding: Decoding): Table {
+function detailTable({ data }: ReportView, id: string, decoding: Decoding): Table {
   const rows = trainedSettings(data).flatMap((setting) =>
     waitsOf(setting, decoding).map((k) => {
       const all = translated(setting, decoding, k);
@@ -168,6 +168,7 @@ export const TRANSLATION_DETAILS: readonly { name: string; digits: number; of: (
     { name: 'AL', digits: 2, of: AL },
     { name: 'AL (SimulEval)', digits: 2, of: ({ latency }) => latency.simuleval?.AL ?? Number.NaN },
     { name: 'LAAL (SimulEval)', digits: 2, of: ({ latency }) => latency.simuleval?.LAAL ?? Number.NaN },
+    { name: 'YAAL (SimulEval)', digits: 2, of: ({ latency }) => latency.simuleval?.YAAL ?? Number.NaN },
     { name: 'length', digits: 3, of: ({ lengthRatio }) => lengthRatio },
     { name: 'ended early', digits: 0, of: ({ endedEarly }) => endedEarly },
     { name: 'sentences/s', digits: 1, of: ({ speed }) => speed },
@@ -186,7 +187,7 @@ function evaluatedAs({ settings }: DataSet, decoding: Decoding): PolicyFigures[]
   );
 }
 
-/** How sacreBLEU was computed, in its own words. */
+/** The signatures of sacreBLEU. */
 export function signaturesOf(figures: readonly PolicyFigures[]): string {
   return [...new Set(figures.map(({ signature }) => signature))].join(' and ');
 }
@@ -209,7 +210,9 @@ function waitsOf({ runs }: Setting, decoding: Decoding): number[] {
   return [...new Set(waits)].sort((a, b) => a - b);
 }
 
-export function decodingInWords({ split, beam, earlyEnd, checkpoint }: Decoding): string {
-  const how = `${split} split, ${beam === 1 ? 'greedy search' : `beam of ${beam}`}, early end ${earlyEnd}ed`;
+export function decodingInWords({ split, beam, earlyEnd, lengthPenalty, checkpoint }: Decoding): string {
+  const search = beam === 1 ? 'greedy search' : `beam of ${beam}`;
+  const penalty = lengthPenalty === 1 ? '' : `, length penalty ${lengthPenalty}`;
+  const how = `${split} split, ${search}${penalty}, early end ${earlyEnd}ed`;
   return checkpoint === 'best' ? how : `${how}, ${checkpointInWords(checkpoint)}`;
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /**
  * What a configuration may say at one place: the part of JSON Schema (2020-12) that zod writes for the types a
- * configuration is made of. Everything that is told to the user about a key (its type in words, its default, its
+ * configuration is made of. Everything the user reads about a key (its type in words, its default, its
  * description, the keys next to it) is read off this tree, so that it cannot disagree with what is accepted.
  */
 export interface KeySchema {
@@ -29,6 +29,8 @@ export interface KeySchema {
   minLength?: number;
   maxLength?: number;
   pattern?: string;
+  /** `file`: a text that begins with `./` or `../` is a path relative to the file that says it. */
+  relativeTo?: 'file';
 }
 
 /** Refuses a schema with an object that would let unknown keys pass: that is a mistake in the program. */
@@ -39,7 +41,12 @@ export function keySchema(schema: z.ZodType): KeySchema {
 }
 
 function requireStrict(schema: KeySchema, path: string): void {
-  if (schema.properties !== undefined && schema.additionalProperties !== false) {
+  // With `additionalProperties` as a schema, other keys are meant to pass: those of a module.
+  if (
+    schema.properties !== undefined &&
+    schema.additionalProperties !== false &&
+    !isRecord(schema.additionalProperties)
+  ) {
     throw new TypeError(`the schema's object ${path || 'at the top'} must be a z.strictObject`);
   }
   for (const [key, inner] of Object.entries(schema.properties ?? {})) requireStrict(inner, dotted(path, key));
@@ -54,7 +61,7 @@ export function alternatives(schema: KeySchema): KeySchema[] {
   return schema.oneOf ?? schema.anyOf ?? [schema];
 }
 
-/** The key by which the members of a union of objects are told apart: a constant of its own in each of them. */
+/** The key that distinguishes the members of a union of objects: each has its own constant there. */
 export function discriminator(schema: KeySchema): string | undefined {
   const members = alternatives(schema);
   if (members.length < 2) return undefined;

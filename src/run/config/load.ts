@@ -1,8 +1,8 @@
+import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
 import { InputError, type Where } from '../../errors.js';
 import { dotted, inWords, isRecord, type KeySchema, keySchema, knownKeys, membersFor, schemaAt } from './key-schema.js';
-import { nearest } from './nearest.js';
-import { readSources, type Source } from './sources.js';
+import { overlay, readAssignment, readSources, type Source } from './sources.js';
 
 export interface LoadOptions {
   /** Assignments `a.b=c` laid over the file, in order; the value is read as YAML. Default none. */
@@ -39,11 +39,36 @@ export function parseConfig<S extends z.ZodType>(
   return validateSource(schema, keySchema(schema), { values, places: new Map([['', { file }]]) });
 }
 
+/** As `loadConfig`, with values in place of a file; their relative paths are relative to the working directory. */
+export function loadValues<S extends z.ZodType>(schema: S, values: object, set: readonly string[] = []): z.output<S> {
+  const keys = keySchema(schema);
+  const base: Source = { values: { ...values }, places: new Map() };
+  return validateSource(
+    schema,
+    keys,
+    set.map(readAssignment).reduce((under, over) => overlay(under, over, keys), base),
+  );
+}
+
 /** Validates layers that have been laid over each other already; `keys` are those of the schema. */
 export function validateSource<S extends z.ZodType>(schema: S, keys: KeySchema, source: Source): z.output<S> {
-  const result = schema.safeParse(source.values);
+  const result = schema.safeParse(withPaths(source.values, keys, '', source.places));
   if (result.success) return result.data;
   throw new ConfigError(result.error.issues.flatMap((issue) => problems(issue, keys, source)));
+}
+
+/** The values with every path that is relative to its file made absolute; what `--set` says is relative to the working directory. */
+function withPaths(value: unknown, keys: KeySchema | undefined, path: string, places: Source['places']): unknown {
+  if (typeof value === 'string' && keys?.relativeTo === 'file' && /^\.\.?\//.test(value)) {
+    const file = places.get(path)?.file;
+    return file === undefined || file.startsWith('--set ') ? resolve(value) : resolve(dirname(file), value);
+  }
+  if (!isRecord(value) || keys === undefined) return value;
+  const entries = Object.entries(value).map(([key, inner]) => [
+    key,
+    withPaths(inner, schemaAt(keys, [key], value), dotted(path, key), places),
+  ]);
+  return Object.fromEntries(entries);
 }
 
 type Issue = z.core.$ZodIssue;
@@ -99,4 +124,32 @@ function shown(value: unknown): string {
   // JSON has no infinity and would show it as null.
   const json = (typeof value === 'number' ? undefined : JSON.stringify(value)) ?? String(value);
   return json.length <= 60 ? json : `${json.slice(0, 57)}...`;
+}
+
+/** The candidate that a typing mistake could have turned into `word`, if there is one. */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  const allowed = Math.max(1, Math.floor(word.length / 3));
+  let best: string | undefined;
+  let bestDistance = allowed + 1;
+  for (const candidate of candidates) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+/** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment) between two words. */
+export function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      row[j] = Math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      if (swapped) row[j] = Math.min(row[j], beforeLast[j - 2] + 1);
+    }
+    [beforeLast, last] = [last, row];
+  }
+  return last[b.length];
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
-import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { isDeepStrictEqual } from 'node:util';
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, stringify } from 'yaml';
 import { InputError, type Where } from '../../errors.js';
 import { discriminator, dotted, isRecord, type KeySchema, membersFor, schemaAt } from './key-schema.js';
 
@@ -185,4 +186,25 @@ function assignedValue(text: string, place: Where): unknown {
 function shown(path: string): string {
   const near = relative(process.cwd(), path);
   return near.startsWith('..') ? path : near;
+}
+
+/** A dotted key at which two configurations differ; `undefined` where one of them lacks it. */
+export interface Difference {
+  readonly key: string;
+  readonly a: unknown;
+  readonly b: unknown;
+}
+
+/** The keys at which two configurations differ, down to single values; a list is compared as a whole. */
+export function differences(a: unknown, b: unknown, path = ''): Difference[] {
+  if (isRecord(a) && isRecord(b)) {
+    const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])];
+    return keys.flatMap((key) => differences(a[key], b[key], dotted(path, key)));
+  }
+  return isDeepStrictEqual(a, b) ? [] : [{ key: path, a, b }];
+}
+
+/** The configuration as YAML, every default filled in: what a run folder keeps. */
+export function resolvedYaml(config: unknown): string {
+  return stringify(config, { lineWidth: 0 });
 }

@@ -1,16 +1,17 @@
+import { z } from 'zod';
 import { Random, type RandomState } from '../../random.js';
 import type { Snapshot } from '../../run/index.js';
 import { type GradientAccess, type Problem, requireAbilities, type Status } from '../problem.js';
 import { stateOnly } from '../snapshots.js';
-import type { SampledChoice, Strategy } from '../strategy.js';
+import { describeStrategy, type SampledChoice, type Strategy } from '../strategy.js';
 import { drawAll, repeated, softmaxOf } from './distribution.js';
 
-export interface AlignedOptions {
-  /** η of the logits. Default 0.5. */
-  readonly learningRate?: number;
-  /** Updates of the model between two measurements. Default 10. */
-  readonly every?: number;
-}
+const optionsSchema = z.strictObject({
+  learningRate: z.number().positive().default(0.5).describe('η of the logits.'),
+  every: z.int().min(1).default(10).describe('Updates between two measurements of the gradients.'),
+});
+
+type AlignedOptions = z.output<typeof optionsSchema>;
 
 /**
  * Tasks whose gradients point where the main task's validation gradient points, in the manner of DDS (Wang et al.
@@ -19,10 +20,8 @@ export interface AlignedOptions {
  *
  *     R_T = cos(∇θ ℓ(batch, T), ∇θ ℓ_main(D_v)),   ψ_T ← ψ_T + η p_T (R_T − Σ p R)
  */
-export class Aligned<Batch> implements Strategy<Batch> {
+class Aligned<Batch> implements Strategy<Batch> {
   readonly name = 'aligned';
-  private readonly learningRate: number;
-  private readonly every: number;
   private readonly gradients: GradientAccess<Batch>;
   private random: Random;
   private logits: number[];
@@ -32,21 +31,19 @@ export class Aligned<Batch> implements Strategy<Batch> {
   constructor(
     private readonly problem: Problem<Batch>,
     random: Random,
-    { learningRate = 0.5, every = 10 }: AlignedOptions = {},
+    private readonly options: AlignedOptions,
   ) {
     this.gradients = requireAbilities(problem, 'aligned', 'gradients').gradients;
-    this.learningRate = learningRate;
-    this.every = every;
     this.random = random.fork('aligned');
     this.logits = new Array<number>(problem.tasks.length).fill(0);
   }
 
-  async policy(batch: Batch): Promise<Float32Array> {
+  async probabilities(batch: Batch): Promise<Float32Array> {
     return repeated(softmaxOf(this.logits), this.problem.sizeOf(batch));
   }
 
   async choose(batch: Batch, { update }: Status): Promise<SampledChoice> {
-    if ((update - 1) % this.every === 0) await this.measure(batch);
+    if ((update - 1) % this.options.every === 0) await this.measure(batch);
     return drawAll(softmaxOf(this.logits), this.problem.sizeOf(batch), this.random);
   }
 
@@ -79,7 +76,7 @@ export class Aligned<Batch> implements Strategy<Batch> {
     const p = softmaxOf(this.logits);
     const mean = rewards.reduce((sum, reward, task) => sum + p[task] * reward, 0);
     const gradient = rewards.map((reward, task) => p[task] * (reward - mean));
-    this.logits = this.logits.map((logit, task) => logit + this.learningRate * gradient[task]);
+    this.logits = this.logits.map((logit, task) => logit + this.options.learningRate * gradient[task]);
     this.norms.squares += gradient.reduce((sum, g) => sum + g * g, 0);
     this.norms.count++;
   }
@@ -101,3 +98,13 @@ export function cosine(a: Float32Array, b: Float32Array): number {
   }
   return aa === 0 || bb === 0 ? 0 : ab / Math.sqrt(aa * bb);
 }
+
+export const aligned = describeStrategy({
+  name: 'aligned',
+  summary: "Tasks whose gradients agree with the main task's validation gradient.",
+  learns: 'every few updates',
+  extraCost: 'K + 1 gradients each time',
+  knobs: ['learningRate', 'every'],
+  options: optionsSchema,
+  create: (options, problem, { random }) => new Aligned(problem, random, options),
+});

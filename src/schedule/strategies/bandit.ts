@@ -1,26 +1,27 @@
+import { z } from 'zod';
 import { Random, type RandomState } from '../../random.js';
 import type { Snapshot } from '../../run/index.js';
 import type { Problem, Status } from '../problem.js';
-import { type RewardOptions, RewardSignal, type RewardState } from '../reward.js';
+import { RewardSignal, type RewardState, rewardKeys } from '../reward.js';
 import { stateOnly } from '../snapshots.js';
-import type { SampledChoice, Strategy } from '../strategy.js';
+import { describeStrategy, type SampledChoice, type Strategy } from '../strategy.js';
 import { drawAll, oneHot, repeated, softmaxOf } from './distribution.js';
 
-export interface BanditOptions {
-  /**
-   * `weights`: one distribution whose weights follow the reward. `thompson`: each episode has one task, drawn by how
-   * likely it is the best. Default `weights`.
-   */
-  readonly method?: 'weights' | 'thompson';
-  /** η of `weights`: how far one episode moves them. Default 0.1. */
-  readonly learningRate?: number;
-  /** γ: share of the uniform distribution. Default 0.05. */
-  readonly explore?: number;
-  /** d of `thompson`: what an episode counts after the next one. Default 0.95. */
-  readonly discount?: number;
-  /** Default: differences, the first episode skipped, baseline and normalisation with decay 0.9. */
-  readonly reward?: RewardOptions;
-}
+const optionsSchema = z.strictObject({
+  method: z
+    .enum(['weights', 'thompson'])
+    .default('weights')
+    .describe('Weights that follow the reward, or one task an episode, drawn by how likely it is the best.'),
+  learningRate: z.number().positive().default(0.1).describe('η of weights: how far one episode moves them.'),
+  discount: z.number().gt(0).max(1).default(0.95).describe('thompson: what an episode counts after the next one.'),
+  explore: z.number().min(0).max(1).default(0.05).describe('γ: share of the uniform distribution.'),
+  reward: rewardKeys.reward.default('difference'),
+  skipFirst: rewardKeys.skipFirst.default(true),
+  baseline: rewardKeys.baseline.default(0.9),
+  normalise: rewardKeys.normalise.default(0.9),
+});
+
+type BanditOptions = z.output<typeof optionsSchema>;
 
 /**
  * A scheduler that sees nothing of the sample, with the same episode reward A as the learned one. n_T of the N samples of
@@ -34,12 +35,8 @@ export interface BanditOptions {
  * Raj & Kalyani 2017) has c_T = Σ dᵉ of the episodes with the task a = T, and m_T = Σ dᵉ A / (1 + c_T): as an episode has
  * one task rather than a mix that hardly differs from the last, its reward tells far more of the task.
  */
-export class Bandit<Batch> implements Strategy<Batch> {
+class Bandit<Batch> implements Strategy<Batch> {
   readonly name = 'bandit';
-  private readonly method: 'weights' | 'thompson';
-  private readonly learningRate: number;
-  private readonly explore: number;
-  private readonly discount: number;
   private readonly reward: RewardSignal;
   private random: Random;
   private current: Beliefs;
@@ -47,25 +44,21 @@ export class Bandit<Batch> implements Strategy<Batch> {
   constructor(
     private readonly problem: Problem<Batch>,
     random: Random,
-    options: BanditOptions = {},
+    private readonly options: BanditOptions,
   ) {
     const K = problem.tasks.length;
-    this.method = options.method ?? 'weights';
-    this.learningRate = options.learningRate ?? 0.1;
-    this.explore = options.explore ?? 0.05;
-    this.discount = options.discount ?? 0.95;
-    this.reward = new RewardSignal({ skipFirst: true, baseline: 0.9, normalise: 0.9, ...options.reward });
+    this.reward = new RewardSignal(options);
     this.random = random.fork('bandit');
     const zeros = () => new Array<number>(K).fill(0);
     this.current = { weights: zeros(), counts: zeros(), sums: zeros(), episodes: zeros(), arm: null };
   }
 
-  async policy(batch: Batch): Promise<Float32Array> {
+  async probabilities(batch: Batch): Promise<Float32Array> {
     return repeated(this.distribution(), this.problem.sizeOf(batch));
   }
 
   async beginEpisode(): Promise<void> {
-    if (this.method !== 'thompson') return;
+    if (this.options.method !== 'thompson') return;
     const { sums, episodes } = this.current;
     const drawn = sums.map(
       (sum, task) => (sum + Math.sqrt(1 + episodes[task]) * this.random.normal()) / (1 + episodes[task]),
@@ -81,7 +74,7 @@ export class Bandit<Batch> implements Strategy<Batch> {
 
   async endEpisode(performance: number, status: Status) {
     const advantage = this.reward.advantage(performance, status.performance);
-    const change = this.method === 'weights' ? this.follow(advantage ?? 0) : this.believe(advantage);
+    const change = this.options.method === 'weights' ? this.follow(advantage ?? 0) : this.believe(advantage);
     this.current.counts.fill(0);
     return advantage === undefined ? {} : { gradNorm: change };
   }
@@ -106,7 +99,7 @@ export class Bandit<Batch> implements Strategy<Batch> {
     const p = this.distribution();
     const N = counts.reduce((sum, count) => sum + count, 0);
     const gradient = counts.map((count, task) => (advantage * (count - N * p[task])) / Math.sqrt(N));
-    this.current.weights = weights.map((weight, task) => weight + this.learningRate * gradient[task]);
+    this.current.weights = weights.map((weight, task) => weight + this.options.learningRate * gradient[task]);
     return Math.hypot(...gradient);
   }
 
@@ -114,8 +107,8 @@ export class Bandit<Batch> implements Strategy<Batch> {
     const { sums, episodes, arm } = this.current;
     if (advantage === undefined || arm === null) return 0;
     for (const task of sums.keys()) {
-      sums[task] *= this.discount;
-      episodes[task] *= this.discount;
+      sums[task] *= this.options.discount;
+      episodes[task] *= this.options.discount;
     }
     sums[arm] += advantage;
     episodes[arm]++;
@@ -124,9 +117,10 @@ export class Bandit<Batch> implements Strategy<Batch> {
 
   private distribution(): number[] {
     const { weights, arm } = this.current;
+    const { explore } = this.options;
     const K = weights.length;
     const chosen = arm === null ? softmaxOf(weights) : oneHot(arm, K);
-    return chosen.map((p) => (1 - this.explore) * p + this.explore / K);
+    return chosen.map((p) => (1 - explore) * p + explore / K);
   }
 }
 
@@ -145,3 +139,12 @@ interface BanditState extends Beliefs {
   readonly random: RandomState;
   readonly reward: RewardState;
 }
+
+export const bandit = describeStrategy({
+  name: 'bandit',
+  summary: 'One distribution over the tasks, blind to the samples.',
+  learns: 'every episode',
+  knobs: ['method', 'learningRate', 'explore'],
+  options: optionsSchema,
+  create: (options, problem, { random }) => new Bandit(problem, random, options),
+});

@@ -1,19 +1,15 @@
+import { z } from 'zod';
 import type { Snapshot } from '../../run/index.js';
 import { type Problem, type Status, taskIndex } from '../problem.js';
 import { copySnapshot, joinSnapshots, partOf, stateOnly } from '../snapshots.js';
-import type { Strategy } from '../strategy.js';
+import { describeStrategy, type Strategy, taskKey } from '../strategy.js';
 import { oneHot, repeated } from './distribution.js';
-
-export interface BestFixedOptions {
-  /** The candidates for k*, by name or number. Default all tasks. */
-  readonly tasks?: readonly (string | number)[] | null;
-}
 
 /**
  * Wait-k*: one model after the other, each trained on one task alone from the same start and on the same batches. The
  * state of the model that was best on the main task's validation data is what is left in the end.
  */
-export class BestFixed<Batch> implements Strategy<Batch> {
+class BestFixed<Batch> implements Strategy<Batch> {
   readonly name = 'best-fixed';
   readonly passes: number;
   private readonly candidates: readonly number[];
@@ -23,19 +19,14 @@ export class BestFixed<Batch> implements Strategy<Batch> {
 
   constructor(
     private readonly problem: Problem<Batch>,
-    { tasks = null }: BestFixedOptions = {},
+    tasks: readonly (string | number)[] | null,
   ) {
     const wanted = tasks?.map((task) => taskIndex(problem.tasks, task, 'strategy.tasks'));
     this.candidates = wanted ?? problem.tasks.map((_, i) => i);
     this.passes = this.candidates.length;
   }
 
-  /** Index of k*, as far as is known. */
-  get bestTask(): number | undefined {
-    return this.best?.task;
-  }
-
-  async policy(batch: Batch): Promise<Float32Array> {
+  async probabilities(batch: Batch): Promise<Float32Array> {
     return repeated(oneHot(this.candidates[this.pass], this.problem.tasks.length), this.problem.sizeOf(batch));
   }
 
@@ -85,3 +76,18 @@ export class BestFixed<Batch> implements Strategy<Batch> {
     this.best = best && { ...best, model: copySnapshot(partOf(snapshot, 'best')) };
   }
 }
+
+export const bestFixed = describeStrategy({
+  name: 'best-fixed',
+  summary: 'One model for each task; the best on the main task wins.',
+  title: 'best single task',
+  titles: { translation: 'wait-k*' },
+  role: 'baseline',
+  extraCost: 'K trainings',
+  singleTask: true,
+  severalModels: true,
+  options: z.strictObject({
+    tasks: z.array(taskKey).min(1).nullable().default(null).describe('Names or numbers of the candidates; null: all.'),
+  }),
+  create: ({ tasks }, problem) => new BestFixed(problem, tasks),
+});

@@ -1,29 +1,42 @@
+import { z } from 'zod';
 import { InputError } from '../../errors.js';
-import type { Random } from '../../random.js';
 import type { CurriculumOrder, Problem } from '../problem.js';
-import type { Strategy } from '../strategy.js';
+import { describeStrategy } from '../strategy.js';
 import { drawnFrom, oneHot } from './distribution.js';
-
-/** A key that is null or left out is the problem's. */
-export type CurriculumOptions = { readonly [K in keyof CurriculumOrder]?: CurriculumOrder[K] | null };
 
 /**
  * Curriculum transfer learning: from the easiest task on in stages of equal length, in translation to the main task
  * (appendix A.2), for stocks from day 1 to the hardest (section 5).
  */
-export function curriculum<Batch>(
-  problem: Problem<Batch>,
-  random: Random,
-  options: CurriculumOptions = {},
-): Strategy<Batch> {
-  const K = problem.tasks.length;
-  const { start, end } = curriculumEnds(problem, options);
-  return drawnFrom('curriculum', problem, random, ({ update, updates }) =>
-    oneHot(curriculumTask(start, end, update, updates), K),
-  );
-}
+export const curriculum = describeStrategy({
+  name: 'curriculum',
+  summary: 'From the easiest task to the main or the hardest one.',
+  title: 'CL',
+  options: z.strictObject({
+    easiest: z
+      .enum(['first', 'last'])
+      .nullable()
+      .default(null)
+      .describe('Which end of the list of tasks is the easiest; null: as the problem says (waits: last, days: first).'),
+    until: z
+      .enum(['main', 'hardest'])
+      .nullable()
+      .default(null)
+      .describe('Task of the last stage; null: as in the paper (waits: main, days: hardest).'),
+  }),
+  create(options, problem, { random }) {
+    const K = problem.tasks.length;
+    const { start, end } = curriculumEnds(problem, options);
+    return drawnFrom('curriculum', problem, random, ({ update, updates }) =>
+      oneHot(curriculumTask(start, end, update, updates), K),
+    );
+  },
+});
 
-function curriculumEnds<Batch>(problem: Problem<Batch>, options: CurriculumOptions): { start: number; end: number } {
+/** Options left at null are the problem's. */
+type Ends = { readonly [K in keyof CurriculumOrder]: CurriculumOrder[K] | null };
+
+function curriculumEnds<Batch>(problem: Problem<Batch>, options: Ends): { start: number; end: number } {
   const { tasks, main } = problem;
   const K = tasks.length;
   if (K === 1) return { start: 0, end: 0 };

@@ -1,17 +1,24 @@
-import type { Random } from '../../random.js';
-import { type Problem, taskIndex } from '../problem.js';
-import type { Strategy } from '../strategy.js';
+import { z } from 'zod';
+import { taskIndex } from '../problem.js';
+import { describeStrategy, taskKey } from '../strategy.js';
 import { drawnFrom, oneHot } from './distribution.js';
 
-export interface FixedOptions {
-  /** The only task that is trained, by name or number. Default the main task. */
-  readonly task?: string | number | null;
-}
-
 /** One task for every sample: plain wait-k, plain day-k. */
-export function fixed<Batch>(problem: Problem<Batch>, random: Random, options: FixedOptions = {}): Strategy<Batch> {
-  const { tasks, main } = problem;
-  const index = options.task == null ? main : taskIndex(tasks, options.task, 'strategy.task');
-  const distribution = oneHot(index, tasks.length);
-  return drawnFrom('fixed', problem, random, () => distribution);
-}
+export const fixed = describeStrategy({
+  name: 'fixed',
+  summary: 'One task only.',
+  title: 'single task',
+  titles: { translation: 'wait-k' },
+  role: 'baseline',
+  singleTask: true,
+  knobs: ['task'],
+  options: z.strictObject({
+    task: taskKey.nullable().default(null).describe('Name or number of the task; null: the main task.'),
+  }),
+  create({ task }, problem, { random }) {
+    const { tasks, main } = problem;
+    const index = task === null ? main : taskIndex(tasks, task, 'strategy.task');
+    const distribution = oneHot(index, tasks.length);
+    return drawnFrom('fixed', problem, random, () => distribution);
+  },
+});

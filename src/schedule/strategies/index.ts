@@ -1,84 +1,91 @@
+import { z } from 'zod';
+import { InputError } from '../../errors.js';
 import type { Random } from '../../random.js';
-import type { StrategyConfig } from '../config.js';
 import type { Problem } from '../problem.js';
-import type { Strategy } from '../strategy.js';
-import { Aligned } from './aligned.js';
+import { type Strategy, type StrategyDescription, strategyKeys } from '../strategy.js';
+import { aligned } from './aligned.js';
 import { annealing } from './annealing.js';
-import { Bandit } from './bandit.js';
-import { BestFixed } from './best-fixed.js';
+import { bandit } from './bandit.js';
+import { bestFixed } from './best-fixed.js';
 import { curriculum } from './curriculum.js';
 import { fixed } from './fixed.js';
-import { Influence } from './influence.js';
-import { Learned, type LearnedOptions, PAPER, STABLE } from './learned.js';
+import { influence } from './influence.js';
+import { learned } from './learned.js';
 import { mtl } from './mtl.js';
 import { oracle } from './oracle.js';
+import { greedy, soft } from './qlib.js';
 import { selfPaced } from './self-paced.js';
 import { staticMix } from './static.js';
-import { Validated } from './validated.js';
 import { window } from './window.js';
 
+/** Every strategy, in the order of the paper's tables and then of the alphabet. */
+const all: StrategyDescription[] = [
+  learned,
+  fixed,
+  bestFixed,
+  selfPaced,
+  curriculum,
+  mtl,
+  annealing,
+  window,
+  aligned,
+  bandit,
+  greedy,
+  influence,
+  oracle,
+  soft,
+  staticMix,
+];
+
+/** All strategies that a configuration may name, registered ones included. */
+export const strategies: readonly StrategyDescription[] = all;
+
+/** Adds a strategy, so that configurations, reports and sweeps know it like those that come with the library. */
+export function registerStrategy(description: StrategyDescription): void {
+  const { name, options } = description;
+  if (strategyNamed(name) !== undefined) throw new InputError(`there is a strategy ${name} already`, { key: 'name' });
+  if ('name' in options.shape) throw new InputError(`${name} has an option "name", expected another word`);
+  all.push(description);
+}
+
+export function strategyNamed(name: string): StrategyDescription | undefined {
+  return all.find((strategy) => strategy.name === name);
+}
+
+/** The `strategy` of a configuration, all options filled in. */
+export type StrategyConfig = { readonly name: string } & Readonly<Record<string, unknown>>;
+
+/** The schema of `strategy` in a configuration: one member for each strategy. */
+export const strategySchema: z.ZodType<StrategyConfig> = z
+  .lazy(memberSchemas)
+  .describe('How the task of each sample is chosen; docs/strategies.md has the formulas.');
+
+// zod keeps what a lazy schema first resolved to; strategies can be registered later.
+Object.defineProperty(strategySchema._zod, 'innerType', { get: memberSchemas });
+
+let members: z.ZodType<StrategyConfig> | undefined;
+let counted = 0;
+
+function memberSchemas(): z.ZodType<StrategyConfig> {
+  if (members === undefined || counted !== all.length) {
+    const [first, ...others] = all.map(strategyKeys);
+    members = z.discriminatedUnion('name', [first, ...others]);
+    counted = all.length;
+  }
+  return members;
+}
+
 /**
- * The strategy of a configuration. Its random numbers come from a stream of `random`; a scheduler's network is
- * updated with so many threads.
+ * The strategy of a configuration. Its random numbers come from a stream of `random`; a scheduler's network is updated
+ * with `threads` threads.
  */
 export async function createStrategy<Batch>(
-  config: StrategyConfig,
+  { name, ...options }: StrategyConfig,
   problem: Problem<Batch>,
   random: Random,
   threads = 1,
 ): Promise<Strategy<Batch>> {
-  switch (config.name) {
-    case 'learned':
-      return Learned.create(problem, random, learnedOptions(config), threads);
-    case 'fixed':
-      return fixed(problem, random, config);
-    case 'best-fixed':
-      return new BestFixed(problem, config);
-    case 'mtl':
-      return mtl(problem, random);
-    case 'oracle':
-      return oracle(problem, random);
-    case 'curriculum':
-      return curriculum(problem, random, config);
-    case 'annealing':
-      return annealing(problem, random, config);
-    case 'window':
-      return window(problem, random, config);
-    case 'self-paced':
-      return selfPaced(problem, config);
-    case 'greedy':
-    case 'soft':
-      return Validated.create(config.name, problem, random, config, threads);
-    case 'aligned':
-      return new Aligned(problem, random, config);
-    case 'static':
-      return staticMix(problem, random, config);
-    case 'influence': {
-      const { name: _, ...options } = config;
-      return Influence.create(problem, random, options, threads);
-    }
-    case 'bandit': {
-      const { reward: signal, skipFirst, baseline, normalise } = config;
-      return new Bandit(problem, random, { ...config, reward: { signal, skipFirst, baseline, normalise } });
-    }
-  }
-}
-
-/** The preset with the keys that are given laid over it. */
-export function learnedOptions(config: Extract<StrategyConfig, { name: 'learned' }>): LearnedOptions {
-  const { name: _, preset, optimizer, momentum, reward: signal, skipFirst, baseline, normalise, ...given } = config;
-  const defaults = preset === 'paper' ? PAPER : STABLE;
-  const name = optimizer ?? defaults.optimizer.name;
-  return {
-    ...defaults,
-    ...defined(given),
-    optimizer: name === 'sgd' ? { name, momentum } : { name: 'adam' },
-    reward: { ...defaults.reward, ...defined({ signal, skipFirst, baseline, normalise }) },
-  };
-}
-
-/** Without the keys whose value is undefined. */
-function defined<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
+  const description = strategyNamed(name);
+  if (description === undefined) throw new InputError(`there is no strategy ${name}`, { key: 'strategy.name' });
+  return description.create(options, problem, { random, threads });
 }

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { Random, type RandomState } from '../../random.js';
 import type { Snapshot } from '../../run/index.js';
 import {
@@ -9,51 +10,56 @@ import {
   type Status,
 } from '../problem.js';
 import { joinSnapshots, partOf, stateOnly } from '../snapshots.js';
-import type { EpisodeReport, SampledChoice, Strategy } from '../strategy.js';
+import { describeStrategy, type EpisodeReport, type SampledChoice, type Strategy } from '../strategy.js';
 import { entropyOf, softmaxOf } from './distribution.js';
-import { Measurements, meanOf, type Slopes, significance, slopesOf } from './measurements.js';
-import { Policy, type Scale } from './policy.js';
+import { Evidence } from './evidence.js';
+import { Measurements, slopesOf } from './measurements.js';
 import { Relevance } from './relevance.js';
-import { Standardisation } from './standardisation.js';
+import { hiddenWidths, type Scale, SchedulerNetwork, Standardisation } from './scheduler.js';
 
-export interface InfluenceOptions {
-  /** Widths of the hidden layers of φ. */
-  readonly hidden: readonly number[];
-  /** Feature groups that φ does not see; null: those that cost a pass of the model or tell the labels. */
-  readonly without: readonly string[] | null;
-  /** M: updates between two measurements; a quarter of that in the beginning. */
-  readonly every: number;
-  /** Share of the gradients before in the direction that is measured along. */
-  readonly smoothing: number;
-  /** Samples of the batch that are measured; null: as many as the problem suggests. */
-  readonly samples: number | null;
-  /** Measurements that φ learns from: the last so many. */
-  readonly memory: number;
-  /** β, weight of the entropy: where φ has learned all there is, φ ∝ exp(credit ∕ β). */
-  readonly entropy: number;
-  /** γ: share of the draws that keeps every task in training; 1 is multi-task learning. */
-  readonly explore: number;
-  /** η₂ of Adam. */
-  readonly learningRate: number;
-  /** Steps of Adam after each measurement. */
-  readonly steps: number;
-  /** Control: φ sees the features of another sample of the batch. */
-  readonly shuffle: boolean;
-}
+const optionsSchema = z.strictObject({
+  hidden: hiddenWidths.default([32]),
+  without: z
+    .array(z.string())
+    .nullable()
+    .default(null)
+    .describe(
+      'Feature groups that the scheduler does not see; null: those that cost a pass of the model or tell the labels.',
+    ),
+  every: z
+    .int()
+    .min(1)
+    .default(10)
+    .describe('M: updates between two measurements; a quarter of that in the beginning.'),
+  smoothing: z
+    .number()
+    .min(0)
+    .lt(1)
+    .default(0.8)
+    .describe('What the validation gradients of earlier measurements count in the one that is used.'),
+  samples: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Samples of the batch that are measured; null: as many as the problem suggests.'),
+  memory: z.int().min(4).default(32).describe('Measurements that the scheduler learns from.'),
+  entropy: z.number().positive().default(1).describe('β, weight of the entropy: π tends to exp(credit ∕ β).'),
+  explore: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.05)
+    .describe('γ: share of the updates that keeps every task in training; 1 is mtl.'),
+  learningRate: z.number().positive().default(0.02).describe('η₂ of Adam.'),
+  steps: z.int().min(1).default(16).describe('Steps of Adam after a measurement.'),
+  shuffle: z
+    .boolean()
+    .default(false)
+    .describe('Control: show the scheduler the features of another sample of the batch.'),
+});
 
-const INFLUENCE: InfluenceOptions = {
-  hidden: [32],
-  without: null,
-  every: 10,
-  smoothing: 0.8,
-  samples: null,
-  memory: 32,
-  entropy: 1,
-  explore: 0.05,
-  learningRate: 0.02,
-  steps: 16,
-  shuffle: false,
-};
+export type InfluenceOptions = z.output<typeof optionsSchema>;
 
 /**
  * Beyond the paper: credit for every decision instead of one reward for an episode. Every M updates g is the gradient of
@@ -65,13 +71,13 @@ const INFLUENCE: InfluenceOptions = {
  * 2020) and Auto-λ (Liu et al. 2022), with the influence of a sample measured through Adam (Xia et al. 2024), but for all
  * tasks of a sample at once and by two forward passes. From the credits (`Measurements`) follow two policies:
  *
- *     m_T ∝ exp(mean credit of T ∕ β)           the same for all samples
+ *     m_T ∝ exp(w_T · mean advantage of T ∕ β)   the same for all samples
  *     φ ascends E[Σ_T φ_T(I) · credit_iT] + βH   by the features, exactly over T
  *
- * m moves only as far as the credits are significant. φ sees its features weighed by what they tell (`Relevance`) and
- * counts for λ, the significance of its best feature or of what φ gains on measurements that it has not learned from yet:
- * features which tell nothing do no harm. What tasks are drawn from (`drawnFrom`) leaves out tasks that are worse than
- * useless: near `mtl` where all tasks help alike, the main task alone where all siblings hurt.
+ * Both act on evidence alone (`Evidence`): w_T is that task T is better or worse than the others; φ sees each feature
+ * as far as there is evidence that it tells which task suits a sample (`Relevance`), and counts for λ, that of the best
+ * feature. Without evidence every batch is drawn with the bits of `mtl`. What tasks are drawn from (`drawnFrom`) leaves
+ * out tasks that are worse than useless.
  */
 export class Influence<Batch> implements Strategy<Batch> {
   readonly name = 'influence';
@@ -81,6 +87,8 @@ export class Influence<Batch> implements Strategy<Batch> {
   private readonly scale: Standardisation;
   private readonly measurements: Measurements;
   private readonly relevance: Relevance;
+  /** That a task is better or worse than the others, for all samples. */
+  private readonly advantages: Evidence;
   /** The scale with every feature weighed by its relevance. */
   private weighed: Scale;
   /** The direction that is measured along, a decaying sum of gradients. */
@@ -93,7 +101,7 @@ export class Influence<Batch> implements Strategy<Batch> {
   private constructor(
     private readonly problem: Problem<Batch>,
     private readonly options: InfluenceOptions,
-    private readonly network: Policy,
+    private readonly network: SchedulerNetwork,
     random: Random,
   ) {
     const groups = groupsOf(problem, options);
@@ -103,7 +111,8 @@ export class Influence<Batch> implements Strategy<Batch> {
     // What all samples of a batch share cannot be told from the noise of its measurement.
     this.scale = new Standardisation(this.width, true);
     this.measurements = new Measurements(this.width, problem.tasks.length, options.memory);
-    this.relevance = new Relevance(this.width, problem.tasks.length, options.memory);
+    this.relevance = new Relevance(this.width, problem.tasks.length);
+    this.advantages = new Evidence(problem.tasks.length);
     this.weighed = this.relevance.weigh(this.scale);
     this.smoothed = new Float32Array(this.access.size);
     // The stream and the way of drawing are those of mtl, so that γ = 1 gives its bits.
@@ -111,19 +120,19 @@ export class Influence<Batch> implements Strategy<Batch> {
     this.shuffling = random.fork('influence shuffling');
     this.replay = random.fork('influence replay');
     const K = problem.tasks.length;
-    this.learned = { marginal: new Array<number>(K).fill(1 / K), gains: [], measured: 0, norms: 0, steps: 0 };
+    this.learned = { marginal: new Array<number>(K).fill(1 / K), measured: 0, hasBegun: false, norms: 0, steps: 0 };
   }
 
   static async create<Batch>(
     problem: Problem<Batch>,
     random: Random,
-    options: Partial<InfluenceOptions> = {},
+    options: z.input<typeof optionsSchema> = {},
     threads = 1,
   ): Promise<Influence<Batch>> {
-    const all = { ...INFLUENCE, ...options };
+    const all = optionsSchema.parse(options);
     requireAbilities(problem, 'influence', 'influence');
     const width = groupsOf(problem, all).reduce((sum, group) => sum + group.width, 0);
-    const network = await Policy.create(width, problem.tasks.length, random.fork('influence policy'), {
+    const network = await SchedulerNetwork.create(width, problem.tasks.length, random.fork('influence policy'), {
       hidden: all.hidden,
       activation: 'relu',
       optimizer: { name: 'adam' },
@@ -134,20 +143,20 @@ export class Influence<Batch> implements Strategy<Batch> {
     return new Influence(problem, all, network, random);
   }
 
-  async policy(batch: Batch, status: Status): Promise<Float32Array> {
+  async probabilities(batch: Batch, status: Status): Promise<Float32Array> {
     const features = await this.features(batch, status, Random.restore(this.shuffling.state()));
-    const { probabilities } = await this.network.evaluate(features, this.weighed);
-    return Float32Array.from(this.mixtures(probabilities).flat());
+    return Float32Array.from((await this.distributions(batch, features)).flat());
   }
 
   async choose(batch: Batch, status: Status): Promise<SampledChoice> {
     const size = this.problem.sizeOf(batch);
-    const features = await this.features(batch, status, this.shuffling);
-    if ((status.update - 1) % this.interval === 0) await this.measure(batch, features);
-    const { probabilities } = await this.network.evaluate(features, this.weighed);
+    const isMeasured = (status.update - 1) % this.interval === 0;
+    const features =
+      isMeasured || this.trust > 0 ? await this.features(batch, status, this.shuffling) : new Float32Array();
+    if (isMeasured) await this.measure(batch, features);
     const tasks = new Int32Array(size);
     let entropy = 0;
-    for (const [i, row] of this.mixtures(probabilities).entries()) {
+    for (const [i, row] of (await this.distributions(batch, features)).entries()) {
       tasks[i] = this.draws.categorical(row);
       entropy += entropyOf(row);
     }
@@ -172,6 +181,7 @@ export class Influence<Batch> implements Strategy<Batch> {
       policy: this.network.capture(),
       measurements: this.measurements.capture(),
       relevance: this.relevance.capture(),
+      advantages: this.advantages.capture(),
       smoothed: vectorSnapshot(this.smoothed),
       own: stateOnly(own),
     });
@@ -181,6 +191,7 @@ export class Influence<Batch> implements Strategy<Batch> {
     this.network.restore(partOf(snapshot, 'policy'));
     this.measurements.restore(partOf(snapshot, 'measurements'));
     this.relevance.restore(partOf(snapshot, 'relevance'));
+    this.advantages.restore(partOf(snapshot, 'advantages'));
     this.smoothed = (partOf(snapshot, 'smoothed').tensors.get('value')!.data as Float32Array).slice();
     const { draws, shuffling, replay, scale, learned } = partOf(snapshot, 'own').state as InfluenceState;
     this.draws = Random.restore(draws);
@@ -209,7 +220,6 @@ export class Influence<Batch> implements Strategy<Batch> {
     for (const [i, place] of samples.entries()) {
       rows.set(features.subarray(place * width, (place + 1) * width), i * width);
     }
-    await this.examine(rows, slopes);
     this.scale.add(Array.from(samples.keys(), (i) => rows.subarray(i * width, (i + 1) * width)));
     this.measurements.add(rows, slopes);
     await this.learn();
@@ -221,26 +231,22 @@ export class Influence<Batch> implements Strategy<Batch> {
     for (let i = 0; i < gradient.length; i++) smoothed[i] = smoothing * smoothed[i] + (1 - smoothing) * gradient[i];
   }
 
-  /** Takes in what φ gains on a measurement that it has not learned from, once it has learned anything. */
-  private async examine(features: Float32Array, slopes: Slopes): Promise<void> {
-    const { probabilities } = await this.network.evaluate(features, this.weighed);
-    const gain = this.measurements.gainOf(probabilities, slopes, this.measurements.credit(this.learned.marginal));
-    if (gain === undefined) return;
-    this.learned.gains.push(gain);
-    if (this.learned.gains.length > this.options.memory) this.learned.gains.shift();
-  }
-
   private async learn(): Promise<void> {
     const { steps, learningRate, entropy } = this.options;
     const { learned } = this;
     const credit = this.measurements.credit(learned.marginal);
-    const { means, significance: sure } = credit;
     const { features, credits } = this.measurements.last(credit);
     this.relevance.add(features, credits, this.scale);
     this.weighed = this.relevance.weigh(this.scale);
-    const target = softmaxOf(means.map((mean) => mean / entropy));
-    learned.marginal = learned.marginal.map((p, task) => p + sure * (target[task] - p));
-    for (let step = 0; step < steps; step++) {
+    this.advantages.add(advantagesOf(credits, credit.means.length));
+    const { weights } = this.advantages;
+    const average = credit.means.reduce((sum, mean) => sum + mean, 0) / credit.means.length;
+    learned.marginal = softmaxOf(credit.means.map((mean, task) => (weights[task] * (mean - average)) / entropy));
+    if (this.trust === 0) return;
+    // The first time there is more to learn than one measurement.
+    const count = learned.hasBegun ? steps : FIRST * steps;
+    learned.hasBegun = true;
+    for (let step = 0; step < count; step++) {
       const { features, credits } = this.measurements.draw(MINIBATCH, credit, this.replay);
       learned.norms += await this.network.ascendCredits(features, credits, this.weighed, { entropy, learningRate });
       learned.steps++;
@@ -270,21 +276,34 @@ export class Influence<Batch> implements Strategy<Batch> {
 
   /** λ. */
   private get trust(): number {
-    const { gains } = this.learned;
-    const gained = gains.length < FEWEST ? 0 : significance(meanOf(gains));
-    return Math.max(gained, this.relevance.strongest);
+    return this.relevance.strongest;
   }
 
-  /** λφ + (1 − λ)m for each row of φ [B, K], and what tasks are drawn from. */
-  private mixtures(probabilities: Float32Array): number[][] {
+  /** λφ + (1 − λ)m for each sample of the batch, and what tasks are drawn from. */
+  private async distributions(batch: Batch, features: Float32Array): Promise<number[][]> {
     const { marginal } = this.learned;
     const { trust } = this;
+    const size = this.problem.sizeOf(batch);
+    if (trust === 0)
+      return drawnFrom(
+        Array.from({ length: size }, () => marginal),
+        this.options.explore,
+      );
+    const { probabilities } = await this.network.evaluate(features, this.weighed);
     const K = marginal.length;
-    const rows = Array.from({ length: probabilities.length / K }, (_, i) =>
+    const rows = Array.from({ length: size }, (_, i) =>
       marginal.map((p, task) => trust * probabilities[i * K + task] + (1 - trust) * p),
     );
     return drawnFrom(rows, this.options.explore);
   }
+}
+
+/** The mean credit [n, K] of each task less that of all tasks. */
+function advantagesOf(credits: Float32Array, K: number): Float32Array {
+  const advantages = new Float32Array(K);
+  for (let at = 0; at < credits.length; at++) advantages[at % K] += (K * credits[at]) / credits.length;
+  const mean = advantages.reduce((a, b) => a + b, 0) / K;
+  return advantages.map((advantage) => advantage - mean);
 }
 
 /**
@@ -331,10 +350,10 @@ interface InfluenceState {
 interface Learned {
   /** m. */
   marginal: number[];
-  /** What φ has gained on the last measurements, each before it learned from it. */
-  gains: number[];
   /** Measurements made. */
   measured: number;
+  /** Whether φ has learned anything. */
+  hasBegun: boolean;
   /** Of the steps of this episode. */
   norms: number;
   steps: number;
@@ -342,7 +361,18 @@ interface Learned {
 
 /** Measurements that are four times as frequent. */
 const BEGINNING = 32;
+/** How many times the usual steps of Adam are made the first time. */
+const FIRST = 8;
 /** Measured samples in one step of Adam. */
 const MINIBATCH = 256;
-/** Gains of φ before it is trusted. */
-const FEWEST = 4;
+
+export const influence = describeStrategy({
+  name: 'influence',
+  summary: 'By what a step on each sample and task does to the validation loss.',
+  options: optionsSchema,
+  learns: 'every few updates',
+  sees: 'features',
+  extraCost: '[about an eighth](results/scheduling.md#cost); twice the time of a tiny model',
+  knobs: ['entropy', 'explore', 'every', 'learningRate'],
+  create: (options, problem, { random, threads }) => Influence.create(problem, random, options, threads),
+});

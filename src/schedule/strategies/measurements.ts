@@ -12,8 +12,6 @@ export interface Credit {
   readonly loss: number;
   /** Mean credit of each task. */
   readonly means: readonly number[];
-  /** How sure it is that the best task is better than the worst, from 0 to 1. */
-  readonly significance: number;
 }
 
 /** Samples on all tasks: [n, K], NaN where unknown. */
@@ -51,16 +49,17 @@ function median(values: Float32Array): number {
  * The last measurements of `influence`: features of some samples, and the slopes and sizes of their losses on all tasks.
  *
  * The gradient of a squared error ℓ = e² is a direction times a size, ∇ℓ = 2e·∇e. The credit of a decision has a part for
- * each: how steadily the direction agrees with the main task's, and what the size adds to the noise of an update,
+ * each: how steadily the direction agrees with the main task's, and the noise that a loss far above the usual adds,
  *
- *     credit_iT = d̂_iT ∕ ρ − min(ℓ_iT ∕ ℓ̄ᵢ, LARGEST) ∕ 2,   d̂ = d ∕ √(d² + s_T²),   d = √ℓ(θ + u) − √ℓ(θ − u)
+ *     credit_iT = d̂_iT ∕ ρ − ½ max(0, min(ℓ_iT ∕ ℓ̄ᵢ, LARGEST) − NORMAL),   d̂ = d ∕ √(d² + s_T²),   d = √ℓ(θ + u) − √ℓ(θ − u)
  *
- * with the mean loss of what is trained now, or the median loss of the sample over its tasks if that is more, for ℓ̄ᵢ: a
- * sample that is hard for all tasks is no reason to avoid one of them, a label far worse than its siblings is. An optimiser that normalises its step, as Adam does, moves the main loss by
- * S ∕ √N with the mean slope S of what is trained and the mean square N of its gradients: its logarithm has the derivative
- * r ∕ S − r² ∕ 2N by the probability of a decision, of which this is a version that few outliers cannot spoil. d̂ is a matter
- * of sign: a label of pure noise has a mean of 0, however large its gradients are. In the mean the credit is ½ for the best
- * task, −½ for a useless one of the same size, and far less for labels whose noise makes large gradients.
+ * with ℓ̄ᵢ the mean loss of what is trained now, or the median loss of the sample over its tasks if that is more: a sample
+ * that is hard for all tasks is no reason to avoid one of them, a label far worse than its siblings is. An optimiser that
+ * normalises its step, as Adam does, moves the main loss by S ∕ √N with the mean slope S of what is trained and the mean
+ * square N of its gradients: its logarithm has the derivative r ∕ S − r² ∕ 2N by the probability of a decision, of which
+ * this is a version that few outliers cannot spoil. d̂ is a matter of sign: a label of pure noise has a mean of 0, however
+ * large its gradients are. In the mean the credit is 1 for the best task, 0 for a useless one, and far less for labels
+ * whose noise makes large gradients.
  */
 export class Measurements {
   private kept: Measurement[] = [];
@@ -77,45 +76,16 @@ export class Measurements {
     if (this.kept.length > this.memory) this.kept.shift();
   }
 
-  /**
-   * The credits under a policy that is the same for all samples. Measurements scatter, each having a gradient of its own:
-   * from the scatter of the difference between the best and the worst task follows how sure that difference is.
-   */
+  /** The credits under a policy that is the same for all samples. */
   credit(policy: readonly number[]): Credit {
-    const scales = this.perTask(({ slopes }, at) => Math.abs(slopes[at])).map((values) => meanOf(values).mean);
+    const scales = this.perTask(({ slopes }, at) => Math.abs(slopes[at])).map((values) => meanOf(values));
     const directions = this.perTask(({ slopes }, at, task) => squash(slopes[at], scales[task]));
     const sizes = this.perTask(({ losses }, at) => losses[at]);
-    const unit = Math.max(LEAST_UNIT, ...directions.map((values) => meanOf(values).mean));
-    const loss = sizes.reduce((sum, values, task) => sum + policy[task] * meanOf(values).mean, 0);
+    const unit = Math.max(LEAST_UNIT, ...directions.map((values) => meanOf(values)));
+    const loss = sizes.reduce((sum, values, task) => sum + policy[task] * meanOf(values), 0);
     const rule = { scales, unit, loss };
     const credits = this.perTask((of, at, task) => creditOf(of, at, task, rule));
-    const means = credits.map((values) => meanOf(values).mean);
-    const best = credits[means.indexOf(Math.max(...means))];
-    const worst = credits[means.indexOf(Math.min(...means))];
-    // The best and the worst of K were looked for: √(2 ln K²) is what the largest of K² noises reaches.
-    const bound = 2 * Math.sqrt(Math.log(this.tasks));
-    const sure = significance(meanOf(best.map((credit, i) => credit - worst[i])), bound);
-    return { ...rule, means, significance: this.kept.length < FEWEST ? 0 : sure };
-  }
-
-  /**
-   * How much more credit distributions [n, K] that differ from sample to sample earn than their mean does for all, by
-   * slopes that nothing was learned from yet, per unit of their difference; undefined where there is none.
-   */
-  gainOf(distributions: Float32Array, slopes: Slopes, credit: Credit): number | undefined {
-    const K = this.tasks;
-    const n = distributions.length / K;
-    let [gain, squares] = [0, 0];
-    for (let task = 0; task < K; task++) {
-      let mean = 0;
-      for (let at = task; at < distributions.length; at += K) mean += distributions[at] / n;
-      for (let at = task; at < distributions.length; at += K) {
-        const value = creditOf(slopes, at, task, credit);
-        if (!Number.isNaN(value)) gain += (distributions[at] - mean) * value;
-        squares += (distributions[at] - mean) ** 2;
-      }
-    }
-    return squares === 0 ? undefined : gain / Math.sqrt(n * squares);
+    return { ...rule, means: credits.map((values) => meanOf(values)) };
   }
 
   /** So many measured samples with their credits [n, K], drawn with repetition. */
@@ -164,7 +134,7 @@ export class Measurements {
     const K = this.tasks;
     const values = Array.from({ length: K }, (_, task) => creditOf(of, sample * K + task, task, credit));
     // A task without a label is neither better nor worse than the others.
-    const { mean } = meanOf(values);
+    const mean = meanOf(values);
     return values.map((value) => (Number.isNaN(value) ? mean : value));
   }
 
@@ -193,8 +163,8 @@ function creditOf(
   { scales, unit, loss }: Pick<Credit, 'scales' | 'unit' | 'loss'>,
 ): number {
   const usual = Math.max(loss, typical[Math.floor(at / scales.length)]);
-  const size = usual > 0 ? Math.min(losses[at] / usual, LARGEST) : 0;
-  return squash(slopes[at], scales[task]) / unit - size / 2;
+  const excess = usual > 0 ? Math.max(0, Math.min(losses[at] / usual, LARGEST) - NORMAL) : 0;
+  return squash(slopes[at], scales[task]) / unit - excess / 2;
 }
 
 /** d ∕ √(d² + s²), between −1 and 1. */
@@ -202,31 +172,15 @@ function squash(slope: number, scale: number): number {
   return slope === 0 ? 0 : slope / Math.sqrt(slope * slope + scale * scale);
 }
 
-/** A mean and its standard error. */
-export interface Mean {
-  readonly mean: number;
-  readonly error: number;
-}
-
-export function meanOf(values: readonly number[]): Mean {
+/** The mean of the known values; 0 where there is none. */
+export function meanOf(values: readonly number[]): number {
   const known = values.filter((value) => !Number.isNaN(value));
-  const n = known.length;
-  if (n === 0) return { mean: 0, error: Number.POSITIVE_INFINITY };
-  const mean = known.reduce((a, b) => a + b, 0) / n;
-  const scatter = known.reduce((sum, value) => sum + (value - mean) ** 2, 0);
-  return { mean, error: n < 2 ? Number.POSITIVE_INFINITY : Math.sqrt(scatter / (n - 1) / n) };
+  return known.length === 0 ? 0 : known.reduce((a, b) => a + b, 0) / known.length;
 }
 
-/** 1 − (z·error ∕ mean)², from 0 for a mean within z standard errors of 0 to 1; 0 for a negative one. */
-export function significance({ mean, error }: Mean, z = Z): number {
-  return mean > 0 ? Math.max(0, 1 - ((z * error) / mean) ** 2) : 0;
-}
-
-/** Measurements before anything is learned. */
-const FEWEST = 4;
-/** Standard errors that a mean must exceed. */
-const Z = 2;
-/** Bound of a loss in units of the mean. */
+/** Losses up to so many times the usual one are no sign of noise. */
+const NORMAL = 2;
+/** Bound of a loss in units of the usual one. */
 const LARGEST = 9;
 /** Smallest ρ: a weaker agreement is hardly more than noise. */
 const LEAST_UNIT = 0.1;

@@ -1,18 +1,27 @@
+import { z } from 'zod';
 import { Random, type RandomState } from '../../random.js';
 import { type Problem, requireAbilities } from '../problem.js';
 import { stateOnly } from '../snapshots.js';
-import type { Strategy } from '../strategy.js';
-import { entropyOf } from './distribution.js';
-import { sampleRows } from './sampling.js';
+import { describeStrategy, type Strategy } from '../strategy.js';
+import { entropyOf, sampleRows } from './distribution.js';
 
-/** What a problem with a known answer says is right for each sample: the bound that other strategies are measured by. */
-export function oracle<Batch>(problem: Problem<Batch>, seed: Random): Strategy<Batch> {
+/** What a problem with a known answer says is right for each sample: an upper bound for other strategies. */
+export const oracle = describeStrategy({
+  name: 'oracle',
+  summary: 'What the problem knows to be right, where its answer is known.',
+  role: 'bound',
+  sees: 'its answer',
+  options: z.strictObject({}),
+  create: (_, problem, { random }) => drawnFromAnswer(problem, random.fork('oracle')),
+});
+
+function drawnFromAnswer<Batch>(problem: Problem<Batch>, seed: Random): Strategy<Batch> {
   const able = requireAbilities(problem, 'oracle', 'oracle');
   const K = problem.tasks.length;
-  let random = seed.fork('oracle');
+  let random = seed;
   return {
     name: 'oracle',
-    policy: async (batch) => able.oracle(batch),
+    probabilities: async (batch) => able.oracle(batch),
     async choose(batch) {
       const rows = able.oracle(batch);
       const size = problem.sizeOf(batch);
@@ -28,4 +37,27 @@ export function oracle<Batch>(problem: Problem<Batch>, seed: Random): Strategy<B
       random = Random.restore(state as RandomState);
     },
   };
+}
+
+/**
+ * The oracle of a problem in which some tasks are spoilt for some samples, [size, K]. Where none is: half the main task,
+ * half the others alike, which is no worse than either alone on the problems here. Where some are: the remaining tasks
+ * alike.
+ */
+export function oracleRows(
+  size: number,
+  K: number,
+  main: number,
+  isSpoilt: (sample: number, task: number) => boolean,
+): Float32Array {
+  const rows = new Float32Array(size * K);
+  for (let i = 0; i < size; i++) {
+    const left = Array.from({ length: K }, (_, task) => task).filter((task) => !isSpoilt(i, task));
+    if (left.length === 0) throw new RangeError(`every task of sample ${i} is spoilt`);
+    for (const task of left) {
+      const clean = task === main ? 0.5 : 0.5 / (K - 1);
+      rows[i * K + task] = left.length < K || K === 1 ? 1 / left.length : clean;
+    }
+  }
+  return rows;
 }

@@ -1,25 +1,24 @@
 import type { Snapshot } from '../../run/index.js';
-import { meanOf, significance } from './measurements.js';
-import type { Scale } from './policy.js';
+import { Evidence } from './evidence.js';
+import type { Scale } from './scheduler.js';
 
 /**
- * Which features tell anything about credits, one by one: the covariance of a feature with the advantage of a task, over
- * the samples of each measurement, must differ from 0 by more than the largest of F·K noises would. Features that show
- * nothing are scaled down until all of them together weigh as much as one that does: they may still matter together.
+ * Which features tell which task suits a sample: for each feature and task, the covariance of the feature with the
+ * advantage of the task over the samples of a measurement. A feature counts by the evidence that one of them is not 0,
+ * and not at all without any.
  */
 export class Relevance {
   /** Of each feature, from 0 to 1. */
-  private readonly relevances: Float64Array;
-  /** [F, K] of each measurement. */
-  private covariances: Float32Array[] = [];
+  private relevances: Float64Array;
+  /** Of the covariances [F, K]. */
+  private readonly evidence: Evidence;
 
   constructor(
     private readonly width: number,
     private readonly tasks: number,
-    /** Measurements kept. */
-    private readonly memory: number,
   ) {
     this.relevances = new Float64Array(width);
+    this.evidence = new Evidence(width * tasks);
   }
 
   /** Takes in a measurement: features [n, F] with their scale, credits [n, K]. */
@@ -34,8 +33,7 @@ export class Relevance {
         for (let task = 0; task < K; task++) covariances[j * K + task] += (z * advantages[i * K + task]) / n;
       }
     }
-    this.covariances.push(covariances);
-    if (this.covariances.length > this.memory) this.covariances.shift();
+    this.evidence.add(covariances);
     this.judge();
   }
 
@@ -46,34 +44,22 @@ export class Relevance {
 
   /** The scale with every feature weighed. */
   weigh({ mean, inverseStd }: Scale): Scale {
-    const least = 1 / Math.sqrt(this.width);
-    return { mean, inverseStd: inverseStd.map((scale, j) => scale * Math.max(least, this.relevances[j])) };
+    return { mean, inverseStd: inverseStd.map((scale, j) => scale * this.relevances[j]) };
   }
 
   capture(): Snapshot {
-    const { width: F, tasks: K } = this;
-    const tensors = this.covariances.map((data, i) => [`${i}`, { dtype: 'F32', shape: [F, K], data }] as const);
-    return { tensors: new Map(tensors), state: null };
+    return this.evidence.capture();
   }
 
-  restore({ tensors }: Snapshot): void {
-    const arrays = Array.from(tensors, ([place, { data }]) => [Number(place), data.slice()] as const);
-    this.covariances = arrays.sort(([a], [b]) => a - b).map(([, data]) => data as Float32Array);
+  restore(snapshot: Snapshot): void {
+    this.evidence.restore(snapshot);
     this.judge();
   }
 
   private judge(): void {
-    const { width: F, tasks: K, covariances } = this;
-    if (covariances.length < FEWEST) return void this.relevances.fill(0);
-    const bound = Math.sqrt(2 * Math.log(F * K));
-    for (let j = 0; j < F; j++) {
-      this.relevances[j] = 0;
-      for (let task = 0; task < K; task++) {
-        const { mean, error } = meanOf(covariances.map((of) => of[j * K + task]));
-        const relevance = significance({ mean: Math.abs(mean), error }, bound);
-        this.relevances[j] = Math.max(this.relevances[j], relevance);
-      }
-    }
+    const { width: F, tasks: K } = this;
+    const { weights } = this.evidence;
+    this.relevances = Float64Array.from({ length: F }, (_, j) => Math.max(...weights.subarray(j * K, (j + 1) * K)));
   }
 }
 
@@ -93,6 +79,3 @@ function centred(credits: Float32Array, K: number): Float32Array {
   }
   return centred;
 }
-
-/** Measurements before a feature can count fully. */
-const FEWEST = 8;

@@ -1,28 +1,36 @@
+import { z } from 'zod';
 import { type Problem, requireAbilities } from '../problem.js';
 import { stateOnly } from '../snapshots.js';
-import type { Strategy } from '../strategy.js';
+import { describeStrategy, type Strategy } from '../strategy.js';
 import { oneHot, repeated } from './distribution.js';
 
-export interface SelfPacedOptions {
-  /** τ at the first update: percentage of a batch that is left out. Default 40. */
-  readonly from?: number;
-  /** τ towards the end. Default 0. */
-  readonly to?: number;
-}
+const percentage = z.number().min(0).lt(100);
 
 /**
  * Self-paced learning of the main task (appendix E.2 (2)): of every batch the τ % of samples with the largest losses
- * are left out, where τ falls linearly over the training.
+ * are left out, where τ changes linearly over the training.
  */
-export function selfPaced<Batch>(
-  problem: Problem<Batch>,
-  { from = 40, to = 0 }: SelfPacedOptions = {},
-): Strategy<Batch> {
+export const selfPaced = describeStrategy({
+  name: 'self-paced',
+  summary: 'The main task without the hardest samples of each batch.',
+  title: 'SPL',
+  sees: 'losses',
+  extraCost: 'a forward pass',
+  singleTask: true,
+  knobs: ['from', 'to'],
+  options: z.strictObject({
+    from: percentage.default(40).describe('τ at the first update: percentage of a batch that is left out.'),
+    to: percentage.default(0).describe('τ towards the end.'),
+  }),
+  create: (options, problem) => selfPacedMain(problem, options),
+});
+
+function selfPacedMain<Batch>(problem: Problem<Batch>, { from, to }: { from: number; to: number }): Strategy<Batch> {
   const able = requireAbilities(problem, 'self-paced', 'mainLosses');
   const { tasks, main } = problem;
   return {
     name: 'self-paced',
-    policy: async (batch) => repeated(oneHot(main, tasks.length), problem.sizeOf(batch)),
+    probabilities: async (batch) => repeated(oneHot(main, tasks.length), problem.sizeOf(batch)),
     async choose(batch, { update, updates }) {
       const tau = from + ((to - from) * (update - 1)) / updates;
       const weights = withoutHardest(await able.mainLosses(batch), tau);
@@ -34,7 +42,7 @@ export function selfPaced<Batch>(
   };
 }
 
-/** 0 for the ⌊τ/100 · B⌋ samples with the largest losses (the later of equal ones first), 1 for the others. */
+/** 0 for the ⌊τ/100 · B⌋ samples with the largest losses (of equal ones the later first), 1 for the others. */
 export function withoutHardest(losses: ArrayLike<number>, tau: number): Float32Array {
   const order = Array.from(losses, (_, i) => i).sort((i, j) => losses[j] - losses[i] || j - i);
   const weights = new Float32Array(losses.length).fill(1);

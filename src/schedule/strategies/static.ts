@@ -1,28 +1,32 @@
-import type { Random } from '../../random.js';
-import type { Problem } from '../problem.js';
-import type { Strategy } from '../strategy.js';
+import { z } from 'zod';
+import { describeStrategy } from '../strategy.js';
 import { drawnFrom, oneHot } from './distribution.js';
 
-export interface StaticOptions {
-  /** Probability of the main task. Default ½. */
-  readonly main?: number;
-  /** How the rest goes to the siblings: to all alike, or in inverse proportion to their distance. Default `uniform`. */
-  readonly rest?: 'uniform' | 'near';
-  /** Share of the updates after which the main task is trained alone. Default 1: never. */
-  readonly until?: number;
-}
-
-/** A fixed mix of the tasks, and in the end perhaps the main task alone. */
-export function staticMix<Batch>(
-  problem: Problem<Batch>,
-  random: Random,
-  { main: share = 0.5, rest = 'uniform', until = 1 }: StaticOptions = {},
-): Strategy<Batch> {
-  const { tasks, main } = problem;
-  const alone = oneHot(main, tasks.length);
-  const mix = tasks.length === 1 ? alone : mixOf(tasks.length, main, share, rest);
-  return drawnFrom('static', problem, random, ({ update, updates }) => (update <= until * updates ? mix : alone));
-}
+/** A fixed mix of the tasks; towards the end, if wanted, the main task alone. */
+export const staticMix = describeStrategy({
+  name: 'static',
+  summary: 'A fixed mix of the main task and its siblings.',
+  knobs: ['main', 'rest', 'until'],
+  options: z.strictObject({
+    main: z.number().min(0).max(1).default(0.5).describe('Probability of the main task.'),
+    rest: z
+      .enum(['uniform', 'near'])
+      .default('uniform')
+      .describe('How the rest is spread: over all siblings alike, or in inverse proportion to their distance.'),
+    until: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(1)
+      .describe('Share of the updates after which only the main task is trained; 1: never.'),
+  }),
+  create({ main: share, rest, until }, problem, { random }) {
+    const { tasks, main } = problem;
+    const alone = oneHot(main, tasks.length);
+    const mix = tasks.length === 1 ? alone : mixOf(tasks.length, main, share, rest);
+    return drawnFrom('static', problem, random, ({ update, updates }) => (update <= until * updates ? mix : alone));
+  },
+});
 
 function mixOf(K: number, main: number, share: number, rest: 'uniform' | 'near'): readonly number[] {
   const closeness = Array.from({ length: K }, (_, i) => {

@@ -1,14 +1,13 @@
 import { Redis } from 'ioredis';
 import { InputError } from '../../errors.js';
-import { parseAddress, type RedisAddress, redacted } from './address.js';
 
-/** How BullMQ shall connect: it waits for a server that is away, however long, instead of failing. */
+/** How BullMQ connects: while the server is away it waits, however long, instead of failing. */
 export interface Connection extends RedisAddress {
   readonly maxRetriesPerRequest: null;
   readonly retryStrategy: (attempt: number) => number;
 }
 
-/** Makes sure that the server answers and lets us in: a wrong address shall end in a sentence, not in waiting. */
+/** Checks that the server answers and lets us in, so that a wrong address gives an error at once. */
 export async function connectionTo(url: string): Promise<Connection> {
   const address = parseAddress(url);
   const probe = new Redis({
@@ -47,12 +46,12 @@ export interface Outages {
   answered(): void;
 }
 
-/** Tells once when the server is gone and once when it is back, however many attempts lie between. */
+/** Notes once when the server is gone and once when it is back, however many attempts lie between. */
 export function noteOutages(connected: Connected, url: string, note: (line: string) => void): Outages {
   let away = false;
   connected.on('error', (error) => {
     if (!away)
-      note(`Redis at ${redacted(url)} is of no use at the moment (${redacted(error.message)}); waiting for it`);
+      note(`Redis at ${redacted(url)} does not work at the moment (${redacted(error.message)}); waiting for it`);
     away = true;
   });
   return {
@@ -75,8 +74,8 @@ function sentence(error: Error, { tls }: RedisAddress): string {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'the connection is refused, so that no server seems to be running there',
-  ECONNRESET: 'the server broke off the connection',
+  ECONNREFUSED: 'the connection is refused: no server seems to be running there',
+  ECONNRESET: 'the server closed the connection',
   EAI_AGAIN: 'the name of the host cannot be looked up',
   ENOTFOUND: 'there is no host of this name',
   ETIMEDOUT: 'the host does not answer',
@@ -84,3 +83,64 @@ const REASONS: Readonly<Record<string, string>> = {
 
 const CONNECT_MILLISECONDS = 10_000;
 const LONGEST_RETRY_MILLISECONDS = 5000;
+
+/** Where a Redis server is, and how to get in. */
+export interface RedisAddress {
+  readonly host: string;
+  readonly port: number;
+  /** Number of the database. */
+  readonly db: number;
+  readonly username?: string;
+  readonly password?: string;
+  /** Present for `rediss://`: the connection is encrypted and the server has to prove that it is this one. */
+  readonly tls?: { readonly servername?: string };
+}
+
+/** Reads `redis://[user:password@]host[:port][/database]`, or `rediss://…` for TLS. No error repeats the address. */
+export function parseAddress(url: string): RedisAddress {
+  let parts: URL;
+  try {
+    parts = new URL(url);
+  } catch {
+    throw badAddress('it is not a URL');
+  }
+  const { protocol, hostname, port, pathname, search, hash } = parts;
+  if (protocol !== 'redis:' && protocol !== 'rediss:') throw badAddress(`it begins with ${protocol}//`);
+  if (hostname === '') throw badAddress('it names no host');
+  if (search !== '' || hash !== '') throw badAddress('it has a part after ? or #');
+  const db = /^\/?(\d{0,5})$/.exec(pathname)?.[1];
+  if (db === undefined) throw badAddress('the database is not a number');
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const [username, password] = [parts.username, parts.password].map(decoded);
+  return {
+    host,
+    port: port === '' ? 6379 : Number(port),
+    db: Number(db),
+    ...(username === '' ? {} : { username }),
+    ...(password === '' ? {} : { password }),
+    // Names are checked against the certificate; an address in numbers has no name to send.
+    ...(protocol === 'rediss:' ? { tls: host === hostname && !/^[\d.]+$/.test(host) ? { servername: host } : {} } : {}),
+  };
+}
+
+/**
+ * A text, such as an argument of the command line, with `***` for whatever may be secret in an address of Redis. Where
+ * the end of the secret is in doubt, too much is hidden rather than too little.
+ */
+export function redacted(text: string): string {
+  return text.replace(/(rediss?:\/\/).*@/gis, '$1***@').replace(/(rediss?:\/\/[^\s?#]*)[?#]\S*/gi, '$1?***');
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw badAddress('a % in the user or password is not followed by two hexadecimal digits');
+  }
+}
+
+function badAddress(found: string): InputError {
+  return new InputError(
+    `the address of the queue cannot be used: ${found}; expected redis://[user:password@]host[:port][/database], or rediss:// for TLS`,
+  );
+}

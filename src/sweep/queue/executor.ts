@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue, type Job as QueuedJob } from 'bullmq';
 import { makeFolder } from '../../files.js';
 import type { Executor, Job, JobProgress, Outcome } from '../job.js';
-import { redacted } from './address.js';
-import { connectionTo, noteOutages, type Outages } from './connection.js';
+import { connectionTo, noteOutages, type Outages, redacted } from './connection.js';
 import { identityOf, type Message, messageOf, PREFIX, QUEUE_NAME, STOPPED } from './message.js';
 import { identify, sharedFolder } from './shared-folder.js';
 
@@ -14,13 +13,13 @@ export interface QueueExecutorOptions {
   readonly name?: string;
   /** Seconds between two looks at the queue. Default 1. */
   readonly lookSeconds?: number;
-  /** Told what the user should know: Redis is away, no worker listens. Default nobody. */
+  /** Hears what the user should know: Redis is away, no worker listens. Default none. */
   readonly note?: (line: string) => void;
 }
 
 /**
- * Runs jobs by way of a queue in Redis, to which workers on any machines listen. Redis holds nothing that cannot be
- * replaced: what is finished stands in the run folders, and what Redis has forgotten is put into the queue again.
+ * Runs jobs through a queue in Redis, to which workers on any machine listen. Redis holds nothing that cannot be
+ * replaced: finished work is in the run folders, and jobs that Redis has forgotten are queued again.
  */
 export async function queueExecutor(url: string, options: QueueExecutorOptions): Promise<Executor> {
   const connection = await connectionTo(url);
@@ -37,9 +36,9 @@ interface Submission {
   readonly message: Message;
   readonly onProgress: (progress: JobProgress) => void;
   readonly settle: (outcome: Outcome) => void;
-  /** Whether it has been put into the queue, or was found there with a worker at it. */
+  /** Whether it has been queued, or was found in the queue with a worker running it. */
   queued: boolean;
-  /** The progress that was passed on last: each is passed on once. */
+  /** The progress reported last: each is reported once. */
   shown?: string;
 }
 
@@ -51,7 +50,7 @@ class QueueExecutor implements Executor {
   private readonly submissions = new Map<string, Submission>();
   private readonly looking: Promise<void>;
   private answeredAt = performance.now();
-  /** Since when no worker has been at our jobs; undefined once that was noted. */
+  /** Since when no worker has had any of our jobs; undefined once that was noted. */
   private idleSince: number | undefined = performance.now();
   private closing = false;
 
@@ -100,7 +99,7 @@ class QueueExecutor implements Executor {
     this.outages.answered();
   }
 
-  /** Passes on what workers have done, and puts into the queue what is missing from it. */
+  /** Reports what workers have done, and queues what is missing. */
   private async look(): Promise<void> {
     let active = 0;
     for (const job of await this.queue.getJobs(['completed', 'failed', 'active'])) {
@@ -117,7 +116,7 @@ class QueueExecutor implements Executor {
   private async lookAt(job: QueuedJob<Message>, submission: Submission): Promise<void> {
     if (job.finishedOn === undefined) return showProgress(job, submission);
     await this.queue.remove(job.id!);
-    // It was the sweep before this one that has asked for it.
+    // Stopped by an earlier sweep.
     if (job.failedReason === STOPPED && !this.closing) await this.add(job.id!, submission.message);
     else this.settle(job.id!, outcomeOf(job));
   }
@@ -132,14 +131,14 @@ class QueueExecutor implements Executor {
     for (const [i, [id, submission]] of some.entries()) {
       this.submissions.delete(id);
       this.submissions.set(id, submission);
-      // What an earlier sweep has left says nothing about now, unless a worker is at it.
+      // What an earlier sweep left behind does not count, unless a worker is running it.
       if (!submission.queued && states[i] !== 'active') await this.queue.remove(id);
       if (!submission.queued || states[i] === 'unknown') await this.add(id, submission.message);
       submission.queued = true;
     }
   }
 
-  /** Takes jobs out of the queue that no worker has begun, and asks workers to let go of the others. */
+  /** Removes jobs that no worker has begun from the queue, and asks workers to stop the others. */
   private async takeBack(): Promise<void> {
     const all = [...this.submissions];
     for (let i = 0; i < all.length; i += AT_ONCE) {
@@ -152,7 +151,7 @@ class QueueExecutor implements Executor {
     const job = await this.queue.getJob(id);
     if (job === undefined) return this.settle(id, { state: 'stopped' });
     if (job.finishedOn !== undefined) return this.lookAt(job, submission);
-    // One that a worker takes in this moment stays, and is asked to stop the next time.
+    // A job that a worker takes at this moment stays, and is asked to stop the next time.
     if (!(await job.isActive())) await this.queue.remove(id);
     else if (!job.data.stop) await job.updateData({ ...job.data, stop: true });
   }
@@ -163,7 +162,7 @@ class QueueExecutor implements Executor {
     void this.queue.disconnect().catch(() => {});
   }
 
-  /** Without effect if the job is in the queue: this is what keeps a run from being run twice. */
+  /** Has no effect if the job is in the queue already: this keeps a run from being run twice. */
   private async add(id: string, message: Message): Promise<void> {
     await this.queue.add('run', message, { jobId: id, removeOnComplete: KEPT, removeOnFail: KEPT });
   }
@@ -184,7 +183,7 @@ class QueueExecutor implements Executor {
   }
 }
 
-/** A job that has only been begun has no progress yet. */
+/** A job that has just begun has no progress yet. */
 function showProgress({ progress }: QueuedJob<Message>, submission: Submission): void {
   const text = JSON.stringify(progress);
   if (text === submission.shown) return;
@@ -197,11 +196,11 @@ function outcomeOf({ failedReason }: QueuedJob<Message>): Outcome {
   return failedReason === STOPPED ? { state: 'stopped' } : { state: 'failed', reason: failedReason };
 }
 
-/** Milliseconds: no worker for so long is worth a note; no answer for so long ends the waiting at the close. */
+/** Milliseconds without a worker before the user is told, and without an answer before `close` gives up. */
 const PATIENCE = 10_000;
 
-/** Jobs about which Redis is asked at once. */
+/** Jobs that Redis is asked about at a time. */
 const AT_ONCE = 200;
 
-/** Finished jobs whose sweep is gone: Redis shall not collect them for ever. */
+/** Finished jobs that Redis keeps for sweeps that are gone. */
 const KEPT = { count: 1000 };

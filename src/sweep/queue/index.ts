@@ -1,4 +1,4 @@
-export { parseAddress, type RedisAddress, redacted } from './address.js';
-export { type Attempt, attemptsAt } from './attempts.js';
+export { parseAddress, type RedisAddress, redacted } from './connection.js';
 export { type QueueExecutorOptions, queueExecutor } from './executor.js';
+export { type Attempt, attemptsAt } from './shared-folder.js';
 export { serveQueue, type WorkerOptions } from './worker.js';

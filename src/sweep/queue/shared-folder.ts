@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { InputError } from '../../errors.js';
 import { makeFolder, readText, writeFileAtomic } from '../../files.js';
+import { acquireLock, isElsewhere, type Lock, type LockHolder, LostLockError, lockHolder } from '../../run/index.js';
+import type { Outcome } from '../job.js';
 
 /** The folder that all machines see, with what the queue keeps in its `.queue/`. */
 export interface SharedFolder {
@@ -55,3 +59,118 @@ function identity(shared: SharedFolder): string | undefined {
 function identityFile({ path }: SharedFolder): string {
   return join(path, '.queue', 'folder.json');
 }
+
+/** One attempt of a worker at a job. */
+export interface Attempt {
+  readonly host: string;
+  readonly pid: number;
+  /** The token by which the worker held the job in the queue. */
+  readonly token: string;
+  /** How long after its last sign of life the worker may still be at work. */
+  readonly leaseSeconds: number;
+  /** ISO 8601, by the clock of that host. */
+  readonly began: string;
+  readonly ended?: string;
+  /** How it ended; absent while it runs, and if the worker died. */
+  readonly outcome?: Outcome;
+}
+
+/** The attempts at a job, the first one first. */
+export function attemptsAt(shared: SharedFolder, id: string): Attempt[] {
+  const file = historyOf(shared, id);
+  return existsSync(file) ? (JSON.parse(readText(file)) as Attempt[]) : [];
+}
+
+export interface AttemptOptions {
+  readonly token: string;
+  readonly leaseSeconds: number;
+  /** The run folder. */
+  readonly folder: string;
+  /** Fires when the job is no longer wanted. */
+  readonly signal: AbortSignal;
+}
+
+/** An attempt that has begun. End it with its outcome, or without one if another worker may have begun. */
+export interface RunningAttempt {
+  end(outcome?: Outcome): void;
+}
+
+/**
+ * Begins a job that this process holds in the queue, once the previous worker is certain to be gone, and records it.
+ * Undefined if the signal came first.
+ */
+export async function beginAttempt(
+  shared: SharedFolder,
+  id: string,
+  { token, leaseSeconds, folder, signal }: AttemptOptions,
+): Promise<RunningAttempt | undefined> {
+  makeFolder(shared.attempts);
+  const lock = await lockWhenFree(join(shared.attempts, `${id}.lock`), {
+    patience: 1000 * (attemptsAt(shared, id).at(-1)?.leaseSeconds ?? leaseSeconds),
+    folder,
+    signal,
+  });
+  if (lock === undefined) return undefined;
+  const before = attemptsAt(shared, id);
+  // A worker that was frozen must not overwrite what others have recorded since.
+  const beforeRename = () => lock.requireHeld();
+  const record = (attempt: Attempt) =>
+    writeFileAtomic(historyOf(shared, id), `${JSON.stringify([...before, attempt], null, 2)}\n`, { beforeRename });
+  const attempt = { host: hostname(), pid: process.pid, token, leaseSeconds, began: new Date().toISOString() };
+  try {
+    record(attempt);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+  return {
+    end(outcome) {
+      try {
+        if (outcome !== undefined) record({ ...attempt, ended: new Date().toISOString(), outcome });
+      } catch (error) {
+        if (!(error instanceof LostLockError)) throw error;
+      } finally {
+        lock.release();
+      }
+    },
+  };
+}
+
+interface LockOptions {
+  /** Milliseconds after which a process elsewhere counts as gone. */
+  readonly patience: number;
+  readonly folder: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Holding the job does not prove that the previous worker is gone: Redis may just have lost its memory. We can see
+ * whether a process on this host lives. A worker elsewhere stops within a lease after it has lost the job (see `Lease`),
+ * and it lost it before we got it.
+ */
+async function lockWhenFree(path: string, { patience, folder, signal }: LockOptions): Promise<Lock | undefined> {
+  const runLock = join(folder, 'run.lock');
+  for (const began = performance.now(); !signal.aborted; await sleep(POLL_MILLISECONDS)) {
+    const over = performance.now() - began > patience;
+    const [worker, training] = [lockHolder(path), lockHolder(runLock)];
+    if (worker !== undefined && !(over && isElsewhere(worker))) continue;
+    // Processes that a worker left behind end on their own. Any other training is not ours to stop: our run is refused.
+    if (training !== undefined && !over) continue;
+    const lock = acquireLock(path, { takeOver: over });
+    if (worker !== undefined && training !== undefined && areTogether(worker, training)) {
+      acquireLock(runLock, { takeOver: true }).release();
+    }
+    return lock;
+  }
+  return undefined;
+}
+
+function areTogether(a: LockHolder, b: LockHolder): boolean {
+  return a.host === b.host && a.space === b.space;
+}
+
+function historyOf({ attempts }: SharedFolder, id: string): string {
+  return join(attempts, `${id}.json`);
+}
+
+const POLL_MILLISECONDS = 200;

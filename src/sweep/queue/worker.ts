@@ -4,15 +4,13 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import type { Job, Outcome } from '../job.js';
+import { CoreBudget } from '../local-executor.js';
 import { runJob } from '../run-job.js';
 import type { StopOptions } from '../tool-process.js';
-import { redacted } from './address.js';
-import { beginAttempt } from './attempts.js';
-import { CoreBudget } from './budget.js';
-import { connectionTo, noteOutages, type Outages } from './connection.js';
+import { connectionTo, noteOutages, type Outages, redacted } from './connection.js';
 import { HeldJob } from './held-job.js';
 import { jobOf, type Message, PREFIX, QUEUE_NAME, requireSameVersion, STOPPED } from './message.js';
-import { requireSame, type SharedFolder, sharedFolder } from './shared-folder.js';
+import { beginAttempt, requireSame, type SharedFolder, sharedFolder } from './shared-folder.js';
 
 export interface WorkerOptions {
   /** The folder that this machine shares with the sweep. */
@@ -28,9 +26,9 @@ export interface WorkerOptions {
    * able to end its step and save itself. Default 30.
    */
   readonly leaseSeconds?: number;
-  /** Fires when the worker shall let its jobs save themselves, give them back and end. */
+  /** Fires to stop: the worker's jobs save their state and go back to the queue. */
   readonly signal: AbortSignal;
-  /** Told what happens, a line each time. Default nobody. */
+  /** Hears what happens, one line at a time. Default none. */
   readonly note?: (line: string) => void;
   /** What runs a job. Default `runJob`. */
   readonly run?: typeof runJob;
@@ -39,6 +37,11 @@ export interface WorkerOptions {
 /**
  * Takes jobs from a queue in Redis and runs them, until `signal` fires. A worker that is itself at fault (its version
  * is another one, its folder is not the shared one or cannot be written to) gives its jobs back and throws.
+ *
+ * BullMQ locks jobs, finds those whose worker was lost, gives them to another, counts how often, and orders the queue.
+ * Ours is what it cannot know: how many cores a job needs (jobs are fetched one by one, and given back if they do not
+ * fit), that a training must have saved itself *before* its lock runs out while Redis is silent (`Lease`), and that the
+ * worker before is really gone although Redis may have lost its memory (`beginAttempt`).
  */
 export async function serveQueue(url: string, options: WorkerOptions): Promise<void> {
   const { name = QUEUE_NAME, leaseSeconds = 30, note = () => {} } = options;
@@ -51,15 +54,14 @@ export async function serveQueue(url: string, options: WorkerOptions): Promise<v
     autorun: false,
     lockDuration: 1000 * leaseSeconds,
     stalledInterval: 500 * leaseSeconds,
-    // How often is too often is decided below, with a reason that can be understood.
-    maxStalledCount: 2 * MOST_LOSSES,
+    maxStalledCount: MOST_LOSSES,
     drainDelay: POLL_SECONDS,
   });
   const outages = noteOutages(worker, url, note);
   try {
     await new QueueWorker(worker, { ...options, shared, leaseSeconds, note, outages }).serve();
   } finally {
-    // By force: in good order, it would wait for a Redis that is away.
+    // By force: a regular close would wait for a Redis that is away.
     await worker.close(true);
   }
 }
@@ -90,7 +92,7 @@ class QueueWorker {
 
   async serve(): Promise<void> {
     await this.worker.startStalledCheckTimer();
-    // Whoever waits for a job sees soon that it is time to end, unless Redis is away.
+    // A fetch that is under way returns soon, unless Redis is away.
     const patience = once(this.ending, 'abort').then(() => sleep(2000 * POLL_SECONDS));
     await Promise.race([this.takeJobs(), patience]);
     await Promise.all(this.attended.values());
@@ -116,7 +118,7 @@ class QueueWorker {
     }
   }
 
-  /** Runs a job beside those that are running, or gives it back if the cores do not suffice now. */
+  /** Runs a job beside the others, or gives it back if there are not enough cores now. */
   private async begin(held: HeldJob): Promise<void> {
     if (this.ending.aborted) return held.giveBack();
     const cores = held.message?.cores ?? 1;
@@ -126,7 +128,7 @@ class QueueWorker {
       return change;
     }
     const giveCoresBack = this.budget.lend(cores);
-    // A job that was lost and has come back to us: what ran first must end first.
+    // A job that was lost and came back to us: the earlier attempt must end first.
     const earlier = this.attended.get(held.id);
     const attending = Promise.resolve(earlier)
       .then(() => this.attend(held))
@@ -159,7 +161,7 @@ class QueueWorker {
     if (message === undefined) return { state: 'failed', reason: 'what was found in the queue is not a job of tcts' };
     requireSame(shared, message.shared);
     if (message.stop) return { state: 'failed', reason: STOPPED };
-    if (held.losses > MOST_LOSSES) return { state: 'failed', reason: `${MOST_LOSSES} workers were lost while at it` };
+    if (held.isHopeless) return { state: 'failed', reason: `${MOST_LOSSES} workers were lost while at it` };
 
     const job = jobOf(message, shared.path);
     const { lost, expired } = held.lease;
@@ -193,8 +195,8 @@ function wordsFor(outcome: Outcome, { lease, stop }: HeldJob): string {
   return lease.lost.aborted ? 'saved and given up, as Redis has lost the job or does not answer' : 'given back';
 }
 
-/** Losses of workers after which a job counts as the cause. */
+/** Lost workers after which the job itself counts as the cause. */
 const MOST_LOSSES = 50;
 
-/** Seconds for which an idle worker waits for a job before it looks whether it shall end. */
+/** Seconds for which an idle worker waits for a job before it checks whether to end. */
 const POLL_SECONDS = 1;

@@ -1,7 +1,8 @@
 import type { Lowering } from '../lowering.js';
 import { record, type Tensor } from '../tensor.js';
-import { greater, where } from './compare.js';
+import { cast, greater, where } from './compare.js';
 import { add, exp, mul, sub, unaryOp } from './elementwise.js';
+import { sum } from './reduce.js';
 
 export const tanh = (x: Tensor): Tensor => record(tanhOp, [x], {})[0];
 export const sigmoid = (x: Tensor): Tensor => record(sigmoidOp, [x], {})[0];
@@ -73,3 +74,35 @@ function erfInDouble(to: Lowering, x: string): string {
   const far = to.op('Mul', [to.op('Sign', [x]), to.op('Sub', [value(1), tail])]);
   return to.op('Where', [to.op('Less', [to.op('Abs', [x]), value(3)]), near, far]);
 }
+
+/** Finite stand-in for −∞: its exponential is 0 in f32 and f64, and no difference of two of them is NaN. */
+export const LOWEST = -1e30;
+
+/**
+ * Softmax over the last axis. With a mask, entries where it is false get probability 0; a row without any true entry
+ * is all zeros.
+ */
+export function softmax(x: Tensor, mask?: Tensor): Tensor {
+  if (mask === undefined) return record(softmaxOp, [x], {})[0];
+  return mul(softmax(where(mask, x, LOWEST)), cast(mask, x.dtype));
+}
+
+/** Logarithm of softmax over the last axis; entries where the mask is false get `LOWEST`. */
+export function logSoftmax(x: Tensor, mask?: Tensor): Tensor {
+  if (mask === undefined) return record(logSoftmaxOp, [x], {})[0];
+  return where(mask, logSoftmax(where(mask, x, LOWEST)), LOWEST);
+}
+
+const lastAxis = { axes: [-1], keepDims: true };
+
+const softmaxOp = unaryOp(
+  'softmax',
+  (to, input) => to.op('Softmax', [input], { axis: -1 }),
+  (g, _, out) => mul(out, sub(g, sum(mul(g, out), lastAxis))),
+);
+
+const logSoftmaxOp = unaryOp(
+  'logSoftmax',
+  (to, input) => to.op('LogSoftmax', [input], { axis: -1 }),
+  (g, _, out) => sub(g, mul(exp(out), sum(g, lastAxis))),
+);

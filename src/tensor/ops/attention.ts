@@ -3,11 +3,11 @@ import type { DType } from '../dtype.js';
 import type { Lowering } from '../lowering.js';
 import { MICROSOFT } from '../onnx.js';
 import { describeType, Mismatch, type Node, type Op, record, sameShape, type Tensor } from '../tensor.js';
+import { LOWEST } from './activations.js';
 import { and, less, lessEqual, where } from './compare.js';
 import { add, broadcastShapes } from './elementwise.js';
 import { fill, range } from './fill.js';
 import { expandDims, reshape } from './shape.js';
-import { LOWEST } from './softmax.js';
 
 export interface AttentionOptions {
   readonly heads: number;

@@ -1,8 +1,7 @@
 import type { Lowering } from '../lowering.js';
 import { MICROSOFT } from '../onnx.js';
-import { rewrite } from '../rewrite.js';
 import { type Op, record } from '../tensor.js';
-import type { Program } from '../trace.js';
+import { type Program, rewrite } from '../trace.js';
 
 /**
  * The program with its products of states and weights (`linear`, and `linearCrossEntropy` without smoothing) in 8-bit

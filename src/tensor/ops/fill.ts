@@ -51,3 +51,14 @@ const rangeOp: Op<{ shape: readonly Dim[]; dtype: DType }> = {
     return [dtype === 'i64' ? counts : to.op('Cast', [counts], { to: ELEMENT_TYPE[dtype] })];
   },
 };
+
+/** The run-time size of a dimension as an i64 scalar. */
+export function dimension(size: Dim): Tensor {
+  return record(dimensionOp, [], { size })[0];
+}
+
+const dimensionOp: Op<{ size: Dim }> = {
+  name: 'dimension',
+  infer: () => [{ shape: [], dtype: 'i64' }],
+  lower: (to, _, { attributes }) => [to.op('Squeeze', [to.size(attributes.size as Dim), to.ints([0])])],
+};

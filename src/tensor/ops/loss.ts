@@ -114,3 +114,104 @@ const crossEntropyGradientOp: Op<Smoothing> = {
     return [to.op('ScatterElements', [weighted, column, moved], { axis: 1 })];
   },
 };
+
+/**
+ * `crossEntropy(linear(x, weight), targets)` in one operation: x [rows, D], weight [V, D], i64 targets [rows] give the
+ * losses [rows]. With a large vocabulary the tensor [rows, V] costs more to pass over than to compute, so here it is
+ * written once by the product and once by the softmax, and never scaled, shifted, scattered into or read for a
+ * maximum: the logarithm comes from the target's probability. A loss beyond 87 nats, where that probability underflows
+ * in f32, is reported as 87.3; its gradient is exact.
+ */
+export function linearCrossEntropy(
+  x: Tensor,
+  weight: Tensor,
+  targets: Tensor,
+  options: CrossEntropyOptions = {},
+): Tensor {
+  return record(linearCrossEntropyOp, [x, weight, targets], smoothingOf(options))[0];
+}
+
+/** Outputs: the losses, and the probabilities that the gradient needs again. */
+const linearCrossEntropyOp: Op<Smoothing> = {
+  name: 'linearCrossEntropy',
+  infer: ([x, weight, targets]) => {
+    const [rows, width] = x.shape;
+    const [classes, otherWidth] = weight.shape;
+    const fits =
+      x.shape.length === 2 &&
+      weight.shape.length === 2 &&
+      targets.shape.length === 1 &&
+      targets.dtype === 'i64' &&
+      x.dtype === weight.dtype &&
+      typeof classes === 'number' &&
+      sameDim(width, otherWidth) &&
+      sameDim(rows, targets.shape[0]);
+    if (!fits) {
+      const types = [x, weight, targets].map(describeType).join(', ');
+      throw new Mismatch(`expected x [rows, D], weight [V, D] and i64 targets [rows], got ${types}`);
+    }
+    return [
+      { shape: [rows], dtype: x.dtype },
+      { shape: [rows, classes], dtype: x.dtype },
+    ];
+  },
+  lower: (to, [x, weight, targets], { attributes, inputs: [{ shape, dtype }, { shape: weightShape }] }) => {
+    const [rows] = shape;
+    const [classes, width] = weightShape as [number, number];
+    const { other, extra } = masses(attributes as Smoothing, classes);
+    const logits = to.op('Gemm', [x, weight], { transB: 1 }); // [rows, V]
+    const probabilities = to.op('Softmax', [logits], { axis: -1 });
+    const column = to.op('Unsqueeze', [targets, to.ints([1])]);
+    const chosen = (name: string): string => to.op('GatherElements', [name, column], { axis: 1 }); // [rows, 1]
+    const safe = to.op('Max', [chosen(probabilities), to.scalar(dtype, dtype === 'f32' ? 1.2e-38 : 1e-300)]);
+    let loss = to.op('Neg', [to.op('Log', [safe])]);
+    if (other !== 0) {
+      // Σ_v q_v (log Σ exp l − l_v) = −log p_t + (1 − extra)·l_t − other·Σ_v l_v, with Σ_v l_v = x·Σ_v w_v
+      const weightSum = to.reshape(to.columnSums(weight, classes, width, dtype), [width], [width, 1]);
+      const scaled = (name: string, by: number): string => to.op('Mul', [name, to.scalar(dtype, by)]);
+      loss = to.op('Add', [loss, scaled(chosen(logits), 1 - extra)]);
+      loss = to.op('Sub', [loss, scaled(to.op('MatMul', [x, weightSum]), other)]);
+    }
+    return [to.reshape(loss, [rows, 1], [rows]), probabilities];
+  },
+  gradient: ({ inputs: [x, weight, targets], outputs: [, probabilities], attributes }, [g]) => [
+    ...record(linearCrossEntropyGradientOp, [x, weight, targets, probabilities, g!], attributes as Smoothing),
+    undefined,
+  ],
+};
+
+/**
+ * With P the probabilities and q = other everywhere + extra at the target t:
+ * dx_i = g_i·(Σ_v P_iv w_v − other·Σ_v w_v − extra·w_t), dW = Pᵀ(g·x) − other·1⊗Σ_i g_i x_i − scatter_t(extra·g·x).
+ */
+const linearCrossEntropyGradientOp: Op<Smoothing> = {
+  name: 'linearCrossEntropyGradient',
+  infer: ([x, weight]) => {
+    if (typeof weight.shape[1] !== 'number') throw new Mismatch(`no static width in ${formatShape(weight.shape)}`);
+    return [x, weight];
+  },
+  lower: (
+    to,
+    [x, weight, targets, probabilities, g],
+    { attributes, inputs: [{ shape, dtype }, { shape: weightShape }] },
+  ) => {
+    const [rows] = shape;
+    const [classes, width] = weightShape as [number, number];
+    const { other, extra } = masses(attributes as Smoothing, classes);
+    const column = to.reshape(g, [rows], [rows, 1]);
+    const scaled = (name: string, by: number): string => (by === 1 ? name : to.op('Mul', [name, to.scalar(dtype, by)]));
+    const minus = (a: string, b: string): string => to.op('Sub', [a, b]);
+
+    const weighted = to.op('Mul', [x, column]); // g·x, [rows, D]
+    const ofTargets = scaled(to.op('Gather', [weight, targets], { axis: 0 }), extra); // [rows, D]
+    let dx = minus(to.op('MatMul', [probabilities, weight]), ofTargets);
+    let dWeight = to.matmul(probabilities, weighted, dtype, { transA: true }); // [V, D]
+    if (other !== 0) {
+      dx = minus(dx, scaled(to.columnSums(weight, classes, width, dtype), other));
+      dWeight = minus(dWeight, scaled(to.columnSums(weighted, rows, width, dtype), other));
+    }
+    const index = to.op('Unsqueeze', [targets, to.ints([1])]);
+    const moved = to.op('Mul', [weighted, to.scalar(dtype, -extra)]);
+    return [to.op('Mul', [dx, column]), to.op('ScatterND', [dWeight, index, moved], { reduction: 'add' })];
+  },
+};

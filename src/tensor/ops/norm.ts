@@ -1,8 +1,8 @@
 import { type Dim, formatShape, sameDim, sizeOf } from '../dim.js';
 import { describeType, Mismatch, type Op, record, type Tensor } from '../tensor.js';
 import { cast } from './compare.js';
-import { dimension } from './dimension.js';
 import { add, div, mul, sqrt, square, sub } from './elementwise.js';
+import { dimension } from './fill.js';
 import { mean } from './reduce.js';
 
 /** (x − mean)/√(variance + eps)·weight + bias over the last axis (Ba et al. 2016). */

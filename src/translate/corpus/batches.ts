@@ -11,9 +11,14 @@ export interface BatchOptions {
   readonly seed: number | string;
   /** Go through the batches in random order, another one every epoch. Default true. */
   readonly shuffle?: boolean;
+  /** What the pairs are for. Default `train`. */
+  readonly split?: Batch['split'];
 }
 
-/** Sentence pairs of similar length, padded at the right, time-major. */
+/**
+ * Sentence pairs of similar length, padded at the right, time-major. An update takes one batch, or several whose gradients
+ * are added up; its pairs are then counted over all of them.
+ */
 export interface Batch {
   /** [S, B], with the end of the sentence. */
   readonly source: Int32Array;
@@ -28,6 +33,7 @@ export interface Batch {
   readonly sourceLength: number;
   readonly targetLength: number;
   readonly epoch: number;
+  readonly split: 'train' | 'valid';
 }
 
 /** Where in the data a run stands; with the same corpus and options, the rest follows from it. */
@@ -42,7 +48,7 @@ export interface BatchState {
  * pairs are shuffled, sorted by length (pairs of equal length stay in random order), cut into batches, and the batches
  * are shuffled. Every pair occurs exactly once an epoch.
  */
-export class Batches {
+export class BatchIterator {
   private readonly random: Random;
   private plan: Plan;
   private epoch = 0;
@@ -90,7 +96,7 @@ export class Batches {
     const { order, starts, sequence } = this.plan;
     const b = sequence[place];
     const indices = order.slice(starts[b], starts[b + 1]);
-    return { ...collate(this.pairs, indices), epoch: this.epoch };
+    return collate(this.pairs, indices, { epoch: this.epoch, split: this.options.split });
   }
 
   private planEpoch(epoch: number): Plan {
@@ -101,7 +107,11 @@ export class Batches {
 }
 
 /** Pads chosen pairs into one batch. */
-export function collate(pairs: PairedSequences, indices: Int32Array): Omit<Batch, 'epoch'> {
+export function collate(
+  pairs: PairedSequences,
+  indices: Int32Array,
+  { epoch = 0, split = 'train' }: Partial<Pick<Batch, 'epoch' | 'split'>> = {},
+): Batch {
   const size = indices.length;
   const sourceLengths = Int32Array.from(indices, (i) => pairs.source.lengths[i]);
   const targetLengths = Int32Array.from(indices, (i) => pairs.target.lengths[i]);
@@ -115,7 +125,33 @@ export function collate(pairs: PairedSequences, indices: Int32Array): Omit<Batch
     const targetIds = pairs.target.read(pair);
     for (let t = 0; t < targetIds.length; t++) target[t * size + b] = targetIds[t];
   });
-  return { source, target, sourceLengths, targetLengths, indices, size, sourceLength, targetLength };
+  return { source, target, sourceLengths, targetLengths, indices, size, sourceLength, targetLength, epoch, split };
+}
+
+/** Sentence pairs of all batches of an update. */
+export function pairCount(batches: readonly Batch[]): number {
+  return batches.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** Of every pair of an update: its place in the corpus, or one of its lengths. */
+export function column(batches: readonly Batch[], of: 'indices' | 'sourceLengths' | 'targetLengths'): number[] {
+  return batches.flatMap((batch) => [...batch[of]]);
+}
+
+/** Some pairs of an update, by their places in it, padded as one batch. A pair may be taken several times. */
+export function selectPairs(batches: readonly Batch[], places: Int32Array): Batch {
+  const rows = batches.flatMap((batch) => Array.from({ length: batch.size }, (_, b) => ({ batch, b })));
+  const side = (name: 'source' | 'target') => ({
+    lengths: Int32Array.from(rows, ({ batch, b }) => batch[`${name}Lengths`][b]),
+    read: (i: number): Int32Array => {
+      const { batch, b } = rows[i];
+      return Int32Array.from({ length: batch[`${name}Lengths`][b] }, (_, t) => batch[name][t * batch.size + b]);
+    },
+  });
+  const pairs = { count: rows.length, source: side('source'), target: side('target'), close: () => {} };
+  const [{ epoch, split }] = batches;
+  const indices = places.map((place) => rows[place].batch.indices[rows[place].b]);
+  return { ...collate(pairs, places, { epoch, split }), indices };
 }
 
 interface Plan {

@@ -1,9 +1,8 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
-import { readText, writeFileAtomic } from '../../files.js';
-import { readJsonFile } from '../../json-file.js';
+import { fileError, makeFolder, readJsonFile, readText, writeFileAtomic } from '../../files.js';
 import { type Languages, loadLanguages } from '../text/languages.js';
 import { SequenceFile } from './sequence-file.js';
 
@@ -57,7 +56,7 @@ export interface PairedSequences {
   close(): void;
 }
 
-/** Some pairs of a split as a split of their own, numbered anew. The files stay the whole's to close. */
+/** Some pairs of a split as a split of their own, renumbered. Closing it does not close the files of the whole split. */
 export function somePairs({ source, target }: PairedSequences, places: Int32Array): PairedSequences {
   const part = (all: Sequences): Sequences => ({
     lengths: places.map((place) => all.lengths[place]),
@@ -162,4 +161,60 @@ export function openPairs(folder: string, split: string, source: string, target:
 function meanLength(summary: CorpusSummary, side: 'source' | 'target'): number {
   const train = summary.splits.train;
   return train && train.pairs > 0 ? train[side].tokens / train.pairs + 1 : Number.NaN;
+}
+
+/** Kept in the corpus: what it was made from, and how. Tells whether an interrupted preparation may go on. */
+const recordFile = 'prepared-from.json';
+
+/** A corpus made from the same files in the same way is already there. */
+export function isPrepared(out: string, record: string): boolean {
+  return isCorpus(out) && recordOf(out) === record;
+}
+
+/** Refuses to replace what is not a corpus, and a corpus unless that is asked for. */
+export function checkDestination(out: string, overwrite: boolean): void {
+  if (!existsSync(out) || (overwrite && isCorpus(out))) return;
+  let entries: string[];
+  try {
+    entries = readdirSync(out);
+  } catch (error) {
+    throw fileError(error, 'write', out);
+  }
+  if (entries.length === 0) return;
+  const sentence = isCorpus(out)
+    ? 'another corpus is there already (--overwrite replaces it)'
+    : 'the folder holds something else, choose a new one';
+  throw new InputError(sentence, { file: out });
+}
+
+/** `OUT.partial`, the folder a corpus is made in: the unfinished one of this very preparation, or a new one. */
+export function openPartial(out: string, record: string): string {
+  const folder = `${resolve(out)}.partial`;
+  try {
+    if (existsSync(folder) && recordOf(folder) !== record) {
+      if (readdirSync(folder).length > 0 && recordOf(folder) === undefined) {
+        throw new InputError('the folder is in the way of a preparation; remove or rename it', { file: folder });
+      }
+      rmSync(folder, { recursive: true });
+    }
+    makeFolder(folder);
+  } catch (error) {
+    throw fileError(error, 'write', folder);
+  }
+  if (recordOf(folder) === undefined) writeFileAtomic(join(folder, recordFile), record);
+  return folder;
+}
+
+/** Gives the complete folder its name, without what only an interrupted preparation needs. */
+export function publish(folder: string, out: string): void {
+  for (const name of readdirSync(folder)) {
+    if (/\.(done|checkpoint)\.json$|\.part$|\.tmp$/.test(name)) rmSync(join(folder, name));
+  }
+  if (existsSync(out)) rmSync(out, { recursive: true });
+  renameSync(folder, out);
+}
+
+function recordOf(folder: string): string | undefined {
+  const path = join(folder, recordFile);
+  return existsSync(path) ? readText(path) : undefined;
 }

@@ -4,10 +4,18 @@ import { InputError } from '../../errors.js';
 import { readText } from '../../files.js';
 import { saveLanguages } from '../text/languages.js';
 import { parseVocabulary, special } from '../text/vocabulary.js';
-import { type CorpusSummary, openPairs, type SplitSummary, sequencePrefix, writeSummary } from './corpus.js';
-import type { LanguageRequest } from './learning.js';
-import { checkDestination, openPartial, publish } from './partial-folder.js';
-import { Tally } from './tally.js';
+import {
+  type CorpusSummary,
+  checkDestination,
+  openPairs,
+  openPartial,
+  publish,
+  type SplitSummary,
+  sequencePrefix,
+  writeSummary,
+} from './corpus.js';
+import { Tally } from './encode-split.js';
+import type { LanguageRequest } from './learn-languages.js';
 
 export interface FairseqImport {
   /** Folder that fairseq-preprocess has written (`--dataset-impl mmap`). */

@@ -2,22 +2,23 @@ import { createHash } from 'node:crypto';
 import { existsSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { InputError } from '../../errors.js';
-import { formatBpeCodes } from '../text/bpe-codes.js';
+import { formatBpeCodes } from '../text/bpe.js';
 import { type Languages, loadLanguages, saveLanguages } from '../text/languages.js';
 import {
   type CorpusSummary,
+  checkDestination,
   isCorpus,
+  isPrepared,
+  openPartial,
+  publish,
   readSummary,
   type SplitSummary,
   sequencePrefix,
   writeSummary,
 } from './corpus.js';
-import { encodeSplit } from './encoding.js';
-import { filterReasons } from './filters.js';
-import { type LanguageRequest, type LearningOptions, learnLanguages } from './learning.js';
-import { readLines } from './lines.js';
-import { readPairs } from './parallel-text.js';
-import { checkDestination, isPrepared, openPartial, publish } from './partial-folder.js';
+import { encodeSplit, filterReasons } from './encode-split.js';
+import { type LanguageRequest, type LearningOptions, learnLanguages } from './learn-languages.js';
+import { readLines, readPairs } from './text-files.js';
 
 export interface PrepareOptions {
   readonly source: LanguageRequest;
@@ -149,13 +150,13 @@ function origin(options: PrepareOptions, splits: readonly SplitFiles[]): unknown
     const { size, mtimeMs } = statSync(path);
     return { path: resolve(path), bytes: size, modified: new Date(mtimeMs).toISOString() };
   };
-  const digest = (content: string | undefined): string | undefined =>
+  const digest = (content: string | Uint8Array | undefined): string | undefined =>
     content && createHash('sha256').update(content).digest('hex');
-  const side = ({ config, tokenizerJson, codes, vocabulary }: LanguageRequest) => ({
+  const side = ({ config, tokenizerJson, sentencePiece, codes, vocabulary }: LanguageRequest) => ({
     config,
     codes: digest(codes && formatBpeCodes(codes)),
     vocabulary: digest(vocabulary?.format()),
-    tokenizer: digest(tokenizerJson),
+    tokenizer: digest(tokenizerJson ?? sentencePiece),
   });
   return {
     version: 1,

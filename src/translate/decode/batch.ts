@@ -1,12 +1,12 @@
-import { InputError } from '../../errors.js';
+import { special } from '../text/vocabulary.js';
 import { Cache } from './cache.js';
-import { afterReading, type Group, writeRound } from './group.js';
 import type { Policy } from './policy.js';
-import type { SearchOptions } from './search.js';
-import { type Decoded, Sentence } from './sentence.js';
+import { type Decoded, type SearchOptions, Sentence, tooLong } from './search.js';
 import type { StepModel } from './step-model.js';
+import { ask, TokenStream } from './stream.js';
+import type { TokenModel } from './token-model.js';
 
-export interface BatchOptions extends SearchOptions {
+export interface DecodeOptions extends SearchOptions {
   /** Sentences that are translated together. Default 64. */
   readonly batch?: number;
   /** Called with the number of sentences that are done. */
@@ -14,15 +14,72 @@ export interface BatchOptions extends SearchOptions {
 }
 
 /**
- * Translates sentences as if each were read token by token under the policy. `sources` are token ids that end with
- * `</s>`; one without a word before it is translated to nothing. Sentences of similar length go together; the results
- * are in the order of the sources.
+ * Translates sentences under any policy as if each were read token by token: at each moment all that are under way ask
+ * their models together, and one that is done makes room for the next. `sources` are token ids that end with `</s>`; the
+ * results are in their order.
  */
-export async function translateBatch(
+export async function decodeBatch(
+  models: readonly TokenModel[],
+  sources: readonly ArrayLike<number>[],
+  policy: Policy,
+  { batch = 64, onProgress, ...options }: DecodeOptions = {},
+): Promise<Decoded[]> {
+  const most = Math.min(...models.map(({ maxPositions }) => maxPositions));
+  sources.forEach(({ length }, i) => {
+    if (length > most) throw tooLong(length, most, i + 1);
+  });
+  // Sentences of similar length go together.
+  const waiting = sources.map((_, i) => i).sort((a, b) => sources[b].length - sources[a].length || b - a);
+  const results = new Array<Decoded>(sources.length);
+  const begin = (place: number): Running => {
+    const stream = new TokenStream(models, policy, options);
+    for (const token of Array.from(sources[place])) stream.feed(token);
+    return { place, stream };
+  };
+  let running: Running[] = [];
+  let done = 0;
+  while (running.length > 0 || waiting.length > 0) {
+    while (running.length < batch && waiting.length > 0) running.push(begin(waiting.pop()!));
+    await takeTurn(models, running);
+    for (const { place, stream } of running) {
+      if (!stream.done) continue;
+      results[place] = stream.decoded;
+      done++;
+    }
+    running = running.filter(({ stream }) => !stream.done);
+    onProgress?.(done);
+  }
+  return results;
+}
+
+interface Running {
+  readonly place: number;
+  readonly stream: TokenStream;
+}
+
+/** Each sentence asks what it has to, and goes on with the answers. */
+async function takeTurn(models: readonly TokenModel[], running: readonly Running[]): Promise<void> {
+  const turns = running.map(({ stream }) => ({ stream, asked: stream.questions() }));
+  const answers = await ask(
+    models,
+    turns.flatMap(({ asked }) => asked),
+  );
+  let first = 0;
+  for (const { stream, asked } of turns) {
+    if (asked.length > 0) stream.answer(answers.slice(first, first + asked.length));
+    first += asked.length;
+  }
+}
+
+/**
+ * The same for policies that look at nothing, as wait-k: all sentences of a batch write their token i together, so that
+ * their caches stay side by side. A source without a word before `</s>` is translated to nothing.
+ */
+export async function decodeInLockstep(
   model: StepModel,
   sources: readonly ArrayLike<number>[],
   policy: Policy,
-  { batch = 64, onProgress, ...options }: BatchOptions = {},
+  { batch = 64, onProgress, ...options }: DecodeOptions = {},
 ): Promise<Decoded[]> {
   sources.forEach(({ length }, i) => {
     if (length > model.maxPositions) throw tooLong(length, model.maxPositions, i + 1);
@@ -31,7 +88,7 @@ export async function translateBatch(
   const results = new Array<Decoded>(sources.length);
   for (let start = 0; start < order.length; start += batch) {
     const chosen = order.slice(start, start + batch);
-    const decoded = await translateTogether(
+    const decoded = await decodeTogether(
       model,
       chosen.map((i) => sources[i]),
       policy,
@@ -45,21 +102,15 @@ export async function translateBatch(
   return results;
 }
 
-/** The model has no positions for a sentence, whose number may be given. */
-export function tooLong(length: number, most: number, number?: number): InputError {
-  const sentence = number === undefined ? 'the sentence' : `sentence ${number}`;
-  return new InputError(`${sentence} has ${length} tokens with its end, the model reads at most ${most}`);
-}
-
-/** A sentence whose source is at hand. */
+/** A sentence with its source. */
 interface Known {
   readonly sentence: Sentence;
   readonly source: ArrayLike<number>;
-  /** Keys and values of what has been read, where they are made anew with every token. */
+  /** Keys and values of what has been read, for encoders that re-encode with every token. */
   memory?: Cache;
 }
 
-async function translateTogether(
+async function decodeTogether(
   model: StepModel,
   sources: readonly ArrayLike<number>[],
   policy: Policy,
@@ -108,4 +159,51 @@ async function encodeAgain(model: StepModel, active: readonly Known[], changed: 
   });
   const rows = active.flatMap(({ memory: own, sentence }) => sentence.search.hypotheses.map(() => own!));
   return Cache.join(rows, 'start');
+}
+
+/** Sentences that write together: one column of the caches for each hypothesis of each, in order. */
+export interface Group {
+  readonly sentences: readonly Sentence[];
+  readonly target: Cache;
+  /** Keys and values of the source. */
+  readonly memory: Cache;
+}
+
+/**
+ * One target token for every hypothesis of every sentence, all of the same length. Whatever the target's cache lacks of
+ * what is written is taken in first. Returns the group of those that go on.
+ */
+export async function writeRound(model: StepModel, { sentences, target, memory }: Group): Promise<Group> {
+  const rows = sentences.flatMap((sentence) => sentence.search.hypotheses.map(({ tokens }) => ({ sentence, tokens })));
+  const candidates = await model.write(target, memory, {
+    tokens: rows.map(({ tokens }) => [special.eos, ...tokens].slice(target.length)),
+    lengths: rows.map(() => target.length),
+    visible: rows.map(({ sentence }) => sentence.read),
+  });
+  const kept: number[] = [];
+  let first = 0;
+  for (const sentence of sentences) {
+    const count = sentence.search.hypotheses.length;
+    for (const parent of sentence.write(candidates, first)) kept.push(first + parent);
+    first += count;
+  }
+  const same = (column: number, row: number): boolean => column === row;
+  const sameSentence = (column: number, row: number): boolean => rows[column].sentence === rows[row].sentence;
+  return {
+    sentences: sentences.filter(({ search }) => !search.done),
+    target: rearranged(target, kept, same),
+    memory: rearranged(memory, kept, sameSentence),
+  };
+}
+
+/** The group after something was read, over the new keys and values of the source if there are any. */
+export function afterReading(model: StepModel, group: Group, memory: Cache = group.memory): Group {
+  const { sentences, target } = group;
+  return { sentences, memory, target: model.redecodes ? model.target(target.batch) : target };
+}
+
+function rearranged(cache: Cache, columns: readonly number[], same: (column: number, row: number) => boolean): Cache {
+  if (columns.length === cache.batch && columns.every(same)) return cache;
+  const rising = columns.length > 0 && columns.every((column, i) => i === 0 || column > columns[i - 1]);
+  return rising ? cache.narrowed(columns) : cache.select(columns);
 }

@@ -1,5 +1,3 @@
-import { InputError } from '../../errors.js';
-
 /** READ: take the next source token. WRITE: put out the next target token. */
 export type Action = 'READ' | 'WRITE';
 
@@ -21,11 +19,19 @@ export interface View {
   readonly read?: number;
   /**
    * m: target position i (from 0) sees the source up to i + m tokens, as in training for wait-m. Default: each position
-   * sees what had been read when it was written.
+   * sees what was read when it was written.
    */
   readonly wait?: number;
-  /** Decode what is written anew, so that all of it sees the same source. Default what the model was trained for. */
+  /** Re-decode what is written, so that all of it sees the same source. Default: what the model was trained for. */
   readonly redecode?: boolean;
+}
+
+/** Whose attention over the source a policy looks at: that of some heads of one layer of the decoder. */
+export interface AttentionChoice {
+  /** From 1, the lowest. Default two thirds up (the fourth of six, as in Papi et al. 2023). */
+  readonly layer?: number;
+  /** From 1. Default all of them. */
+  readonly heads?: readonly number[];
 }
 
 /** What a model would write next. */
@@ -36,6 +42,8 @@ export interface Proposal {
   readonly score: number;
   /** The model itself asks for more of the source first, as monotonic attention may. */
   readonly wantsMore: boolean;
+  /** Attention of the token over the source tokens that were read, the mean of the heads; for `Policy.attention`. */
+  readonly attention?: Float32Array;
 }
 
 /** What a policy knows about a sentence. */
@@ -49,27 +57,14 @@ export interface PolicyState extends Counts {
  * asked no more. It keeps nothing of a sentence: one policy serves many at once.
  */
 export interface Policy {
-  /** As `parsePolicy` reads it, with everything that matters to the result. */
+  /** As `parsePolicies` reads it, with everything that matters to the result. */
   readonly name: string;
   /**
    * What it has to see before it decides. The first view is the one whose token is written, also where the source has
    * ended, with a beam. Default nothing, and writing with model 0.
    */
   look?(counts: Counts): readonly View[];
+  /** The attention that it has to see with every proposal. Default none. */
+  readonly attention?: AttentionChoice;
   decide(state: PolicyState): Action;
-}
-
-/**
- * wait-k (Ma et al. 2019): read k tokens, then write and read in turn. Target position i (from 0) is written when the
- * source positions j ≤ i + k − 1 are known, or all of them. `full` waits for the end of the source.
- */
-export function waitK(k: number | 'full'): Policy {
-  if (k === 'full') return { name: 'wait-k:full', decide: ({ ended }) => (ended ? 'WRITE' : 'READ') };
-  if (!Number.isSafeInteger(k) || k < 1) {
-    throw new InputError(`expected a whole number from 1 on, found ${k}`, { key: 'k' });
-  }
-  return {
-    name: `wait-k:${k}`,
-    decide: ({ read, written, ended }) => (!ended && read < written + k ? 'READ' : 'WRITE'),
-  };
 }

@@ -1,10 +1,17 @@
+import { InputError } from '../../errors.js';
 import { special } from '../text/vocabulary.js';
+import type { Action, Counts, Policy, Proposal } from './policy.js';
+import type { TokenModel } from './token-model.js';
 
 export interface SearchOptions {
   /** Hypotheses kept once the whole source is known; before that the search is greedy. Default 5; 1 is greedy. */
   readonly beam?: number;
-  /** What an end of the sentence means that the model proposes before it has seen the source's. Default `allow`. */
+  /** Whether the model may end the sentence before it has seen the end of the source. Default `allow`. */
   readonly earlyEnd?: 'allow' | 'block';
+  /** α: finished hypotheses are compared by Σ log p / length^α, the end counted. Default 1, the mean; 0: the sum. */
+  readonly lengthPenalty?: number;
+  /** How many of the best finished hypotheses `Decoded.nbest` lists, at most `beam`. Default 0: none. */
+  readonly nbest?: number;
   /** Longest output for n source tokens: ratio · n + extra. Default 2 · n + 10. */
   readonly maxLength?: { readonly ratio: number; readonly extra: number };
 }
@@ -12,6 +19,8 @@ export interface SearchOptions {
 export const searchDefaults: Required<SearchOptions> = {
   beam: 5,
   earlyEnd: 'allow',
+  lengthPenalty: 1,
+  nbest: 0,
   maxLength: { ratio: 2, extra: 10 },
 };
 
@@ -28,6 +37,12 @@ export function candidatesFor(beam: number): number {
   return 2 * beam + 1;
 }
 
+/** A translation with its score, by which several are compared. */
+export interface ScoredTokens {
+  readonly tokens: readonly number[];
+  readonly score: number;
+}
+
 interface Hypothesis {
   readonly tokens: readonly number[];
   /** Σ log p of its tokens, the end included if it has one. */
@@ -36,8 +51,8 @@ interface Hypothesis {
 
 /**
  * The search for the translation of one sentence: one hypothesis, extended greedily, while the end of the source is
- * not known, and from then on beam search with the score Σ log p / length, the end counted (appendix B).
- * It knows nothing of models: it is given candidates and says how to go on.
+ * not known, and from then on beam search with the score Σ log p / length^α, the end counted (appendix B: α = 1).
+ * It is independent of models: it takes candidates and says which hypotheses go on.
  */
 export class Search {
   hypotheses: readonly Hypothesis[] = [{ tokens: [], score: 0 }];
@@ -51,11 +66,14 @@ export class Search {
     {
       beam = searchDefaults.beam,
       earlyEnd = searchDefaults.earlyEnd,
+      lengthPenalty = searchDefaults.lengthPenalty,
+      nbest = searchDefaults.nbest,
       maxLength = searchDefaults.maxLength,
     }: SearchOptions,
     private readonly most: number,
   ) {
-    this.options = { beam, earlyEnd, maxLength };
+    if (nbest > beam) throw new InputError(`expected at most the beam of ${beam}, found ${nbest}`, { key: 'nbest' });
+    this.options = { beam, earlyEnd, lengthPenalty, nbest, maxLength };
   }
 
   get done(): boolean {
@@ -72,9 +90,17 @@ export class Search {
     return this.hypotheses[0]?.tokens.length ?? 0;
   }
 
-  /** Tokens of the best translation, without the end; of the one in hand while the search goes on. */
+  /** Tokens of the best translation, without the end; while the search goes on, of the best hypothesis. */
   get tokens(): readonly number[] {
-    return this.over && this.finished.length > 0 ? best(this.finished).tokens : this.hypotheses[0].tokens;
+    return this.over && this.finished.length > 0 ? this.ranked()[0].tokens : this.hypotheses[0].tokens;
+  }
+
+  /** The best finished hypotheses, as many as `nbest` says, with their scores. One that ended early is alone. */
+  get best(): readonly ScoredTokens[] {
+    const { nbest } = this.options;
+    if (this.finished.length > 0) return this.ranked().slice(0, nbest);
+    const [{ tokens, score }] = this.hypotheses;
+    return [{ tokens, score: this.normalised({ tokens, score }) }].slice(0, nbest);
   }
 
   /**
@@ -87,7 +113,7 @@ export class Search {
     return source === undefined ? this.greedy(candidates, row) : this.beamStep(candidates, row, source);
   }
 
-  /** Ends the search with what is in hand. */
+  /** Ends the search with the current hypotheses. */
   close(): void {
     this.over = true;
   }
@@ -131,12 +157,22 @@ export class Search {
     }
     if (this.finished.length >= beam) return this.finish();
     if (next[0].tokens.length >= limit) {
-      // Cut off: what is in hand counts as it is, unless something has ended by itself.
+      // Cut off: the current hypotheses count as they are, unless one has ended by itself.
       if (this.finished.length === 0) this.finished.push(...next);
       return this.finish();
     }
     this.hypotheses = next;
     return parents;
+  }
+
+  /** Finished hypotheses with their normalised scores, the best first; of equals the one that ended first. */
+  private ranked(): ScoredTokens[] {
+    const scored = this.finished.map((one) => ({ tokens: one.tokens, score: this.normalised(one) }));
+    return scored.sort((a, b) => b.score - a.score);
+  }
+
+  private normalised({ tokens, score }: Hypothesis): number {
+    return score / (tokens.length + 1) ** this.options.lengthPenalty;
   }
 
   private finish(): readonly number[] {
@@ -156,7 +192,91 @@ export class Search {
   }
 }
 
-function best(hypotheses: readonly Hypothesis[]): Hypothesis {
-  const normalised = ({ tokens, score }: Hypothesis): number => score / (tokens.length + 1);
-  return hypotheses.reduce((a, b) => (normalised(b) > normalised(a) ? b : a));
+/** A translation, in tokens. */
+export interface Decoded {
+  /** Without the end of the sentence. */
+  readonly tokens: Int32Array;
+  /** Source tokens that were read before each of them, the end of the source not counted. */
+  readonly delays: Int32Array;
+  /** Source tokens that were read when the translation ended, counted in the same way. */
+  readonly end: number;
+  /** The translation ended before the end of the source was read. */
+  readonly endedEarly: boolean;
+  /** The best translations, the first of which is this one; only if `SearchOptions.nbest` asks for them. */
+  readonly nbest?: readonly ScoredTokens[];
+}
+
+/** A sentence on its way from source to target: what has been read, what is written, and what the policy wants next. */
+export class Sentence {
+  readonly search: Search;
+  /** Source tokens read, the end counted as one. */
+  read = 0;
+  /** The end of the source has been read. */
+  ended = false;
+  private readonly delays: number[] = [];
+
+  constructor(
+    public policy: Policy,
+    options: SearchOptions,
+    model: Pick<TokenModel, 'beam' | 'maxPositions'>,
+  ) {
+    const { beam = searchDefaults.beam } = options;
+    if (beam > model.beam) throw new RangeError(`the model was made for a beam of at most ${model.beam}, not ${beam}`);
+    // The decoder's first position is that of the start token.
+    this.search = new Search(options, model.maxPositions - 1);
+  }
+
+  get counts(): Counts {
+    const { read, ended } = this;
+    return { read, ended, written: this.search.length };
+  }
+
+  /** What to do where the policy need not look at anything. */
+  get next(): Action {
+    return this.decide([]);
+  }
+
+  /** What to do after what the policy has looked at. */
+  decide(proposals: readonly Proposal[]): Action {
+    if (this.ended) return 'WRITE';
+    const action = this.policy.decide({ ...this.counts, proposals });
+    if (action === 'WRITE' && this.read === 0) {
+      throw new RangeError(`the policy ${this.policy.name} writes before it has read anything`);
+    }
+    return action;
+  }
+
+  take(isEnd: boolean): void {
+    this.read++;
+    this.ended = isEnd;
+  }
+
+  /** The source ended without a word: there is nothing to translate, and the model is not asked. */
+  takeNothing(): void {
+    this.take(true);
+    this.search.close();
+  }
+
+  /** One token of each hypothesis; see `Search.advance`. */
+  write(candidates: Candidates, row: number): readonly number[] {
+    const before = this.search.length;
+    const parents = this.search.advance(candidates, row, this.ended ? this.read - 1 : undefined);
+    // Once the source has ended, everything written has the same delay, whichever hypothesis wins.
+    if (!this.ended && this.search.length > before) this.delays.push(this.read);
+    return parents;
+  }
+
+  get decoded(): Decoded {
+    const tokens = Int32Array.from(this.search.tokens);
+    const end = this.ended ? this.read - 1 : this.read;
+    const delays = Int32Array.from(tokens, (_, i) => this.delays[i] ?? end);
+    const nbest = this.search.done ? this.search.best : [];
+    return { tokens, delays, end, endedEarly: this.search.endedEarly, ...(nbest.length > 0 ? { nbest } : {}) };
+  }
+}
+
+/** The model has no positions for a sentence, whose number may be given. */
+export function tooLong(length: number, most: number, number?: number): InputError {
+  const sentence = number === undefined ? 'the sentence' : `sentence ${number}`;
+  return new InputError(`${sentence} has ${length} tokens with its end, the model reads at most ${most}`);
 }

@@ -1,87 +1,115 @@
-import { type Arena, traceModel } from '../../optim/index.js';
-import { type Executable, lower, Session, type Value } from '../../tensor/index.js';
-import { evaluationMode, type TranslationModel } from '../model/index.js';
+import type { Value } from '../../tensor/index.js';
 import { Cache } from './cache.js';
-import { frozen } from './frozen.js';
-import { type Candidates, candidatesFor, searchDefaults } from './search.js';
-import { cacheNames, decoderStep, encoderStep, type Step } from './steps.js';
+import type { Answers } from './token-model.js';
 
-export interface StepModelOptions {
-  /** Largest beam that will be searched with. Default 5. */
-  readonly beam?: number;
-  /**
-   * Decode what is written anew whenever something was read. Right for a model that was trained on whole sentences: all
-   * states of its decoder saw the same source. Default false.
-   */
-  readonly redecodes?: boolean;
-  /** Threads inside one operation. Default 1. */
-  readonly threads?: number;
+/** One of the two programs of `steps.ts`, with its runtime. */
+export interface StepProgram {
+  /** Names of its inputs. */
+  readonly inputs: readonly string[];
+  /** Names of its outputs. */
+  readonly outputs: readonly string[];
+  /** Runs it for the outputs of these names; it may write them to the arrays of `into`. */
+  run(
+    feeds: Readonly<Record<string, Value>>,
+    outputs: readonly string[],
+    into: Readonly<Record<string, Float32Array>>,
+  ): Promise<Readonly<Record<string, Value>>>;
+  close(): Promise<void>;
+}
+
+/** Properties of a model that its programs do not tell. */
+export interface StepShape {
+  readonly width: number;
+  /** Longest sentence, its end counted. */
+  readonly maxPositions: number;
+  /** Largest beam that it proposes enough candidates for. */
+  readonly beam: number;
+  readonly encoder: 'unidirectional' | 'bidirectional';
+  /** What is written is re-decoded after every READ. */
+  readonly redecodes: boolean;
+  /** Of the decoder. */
+  readonly decoderLayers: number;
+  readonly heads: number;
 }
 
 /** What is known of the source of some sentences. */
-export interface Source {
-  /** Tokens encoded so far, for the encoder itself; undefined where it begins anew with every token. */
+export interface SourceCache {
+  /** Tokens encoded so far, for the encoder itself; undefined if it re-encodes all with every token. */
   readonly encoder: Cache | undefined;
   /** Keys and values for the decoder. */
   readonly memory: Cache;
 }
 
+/** What a decoder takes in: some tokens of each row, as many of all. */
+export interface StepRows {
+  readonly tokens: readonly (readonly number[])[];
+  /** Tokens of each row that were taken in before. */
+  readonly lengths: readonly number[];
+  /** Source tokens that each row may see. */
+  readonly visible: readonly number[];
+  /** Whether these are all. Only models that decide when to read need it. Default: false for each row. */
+  readonly ended?: readonly boolean[];
+  /** Whether the attention over the source is wanted. Default false. */
+  readonly attention?: boolean;
+}
+
+/** Answers, with the attention of every head if it was wanted: [B, layers · heads, S]. */
+export interface StepAnswers extends Answers {
+  readonly weights?: Value;
+}
+
 /** A trained model, ready to read and write token by token. It holds no sentence: those are the caller's caches. */
 export class StepModel {
-  private constructor(
-    readonly model: TranslationModel,
-    /** Largest beam that it proposes enough candidates for. */
-    readonly beam: number,
-    /** What is written is decoded anew whenever something was read. */
-    readonly redecodes: boolean,
-    private readonly encoder: Session,
-    private readonly decoder: Session,
-  ) {}
-
-  static async create(model: TranslationModel, arena: Arena, options: StepModelOptions = {}): Promise<StepModel> {
-    const { beam = searchDefaults.beam, redecodes = false, threads = 1 } = options;
-    const { encoder, decoder } = stepPrograms(model, arena, beam);
-    return new StepModel(
-      model,
-      beam,
-      redecodes,
-      await Session.create(encoder, { threads }),
-      await Session.create(decoder, { threads }),
-    );
-  }
-
+  readonly maxPositions: number;
+  readonly beam: number;
+  readonly redecodes: boolean;
   /** A bidirectional encoder: each token that is read changes the encoding of all before it. */
-  get reencodes(): boolean {
-    return this.model.encoder === 'bidirectional';
-  }
+  readonly reencodes: boolean;
+  private readonly width: number;
+  /** Its attention decides itself when to read, one token at a time. */
+  readonly decides: boolean;
+  /** The decoder whose attention can be asked for; undefined if none can. */
+  readonly attention: { readonly layers: number; readonly heads: number } | undefined;
+  private attending: Promise<StepProgram> | undefined;
 
-  /** Longest sentence, its end counted. */
-  get maxPositions(): number {
-    return this.model.maxPositions;
+  /** @param openAttending opens a decoder with the output `attention`, where `decoder` has none; it is called once */
+  constructor(
+    private readonly encoder: StepProgram,
+    private readonly decoder: StepProgram,
+    shape: StepShape,
+    private readonly openAttending?: () => Promise<StepProgram>,
+  ) {
+    this.maxPositions = shape.maxPositions;
+    this.beam = shape.beam;
+    this.redecodes = shape.redecodes;
+    this.reencodes = shape.encoder === 'bidirectional';
+    this.width = shape.width;
+    this.decides = decoder.inputs.includes('ended');
+    const tells = openAttending !== undefined || decoder.outputs.includes('attention');
+    this.attention = tells ? { layers: shape.decoderLayers, heads: shape.heads } : undefined;
   }
 
   /** Nothing read yet, for `batch` sentences. */
-  source(batch: number): Source {
-    const { width, encoderLayers, decoderLayers } = this.model;
+  source(batch: number): SourceCache {
     return {
-      encoder: this.reencodes ? undefined : new Cache(cacheNames('encoder', encoderLayers), width, batch),
-      memory: new Cache(cacheNames('source', decoderLayers), width, batch),
+      encoder: this.reencodes ? undefined : this.cache(this.encoder, 'encoder', batch),
+      memory: this.cache(this.decoder, 'source', batch),
     };
   }
 
   /** Nothing written yet, for `batch` sentences. */
   target(batch: number): Cache {
-    const { width, decoderLayers } = this.model;
-    return new Cache(cacheNames('decoder', decoderLayers), width, batch);
+    return this.cache(this.decoder, 'decoder', batch);
   }
 
   /** Encodes one more token of each sentence; `lengths` are those read before. For unidirectional encoders. */
-  async read({ encoder, memory }: Source, tokens: ArrayLike<number>, lengths: ArrayLike<number>): Promise<void> {
-    if (encoder === undefined) throw new TypeError('this encoder cannot read on, it begins anew (encode)');
+  async read({ encoder, memory }: SourceCache, tokens: ArrayLike<number>, lengths: ArrayLike<number>): Promise<void> {
+    if (encoder === undefined) throw new TypeError('this encoder re-encodes the source with every token: call encode');
     const into = { ...encoder.room(1), ...memory.room(1) };
     const outputs = await this.encoder.run(
       { tokens: integers(tokens, [1, tokens.length]), lengths: integers(lengths), ...encoder.feeds() },
-      { into },
+      Object.keys(into),
+      into,
     );
     encoder.append(outputs);
     memory.append(outputs);
@@ -100,59 +128,69 @@ export class StepModel {
     const into = memory.room(steps);
     const outputs = await this.encoder.run(
       { tokens: integers(tokens, [steps, batch]), lengths: integers(before), ...encoder?.feeds() },
-      { outputs: Object.keys(into), into },
+      Object.keys(into),
+      into,
     );
     memory.append(outputs);
     return memory;
   }
 
-  /**
-   * Takes in one or more tokens of each row, as many of all, and proposes the next one. `lengths` are the tokens taken
-   * in before, `visible` the source tokens to be seen.
-   */
-  async write(
-    target: Cache,
-    memory: Cache,
-    rows: { tokens: readonly (readonly number[])[]; lengths: readonly number[]; visible: readonly number[] },
-  ): Promise<Candidates> {
-    const batch = rows.tokens.length;
-    const added = rows.tokens[0].length;
-    const timeMajor = Array.from({ length: added * batch }, (_, i) => rows.tokens[i % batch][Math.floor(i / batch)]);
+  /** Takes in one or more tokens of each row and proposes the next one, or asks for more of the source. */
+  async write(target: Cache, memory: Cache, rows: StepRows): Promise<StepAnswers> {
+    const { tokens, lengths, visible, ended = [], attention = false } = rows;
+    const batch = tokens.length;
+    const added = tokens[0].length;
+    if (this.decides && added !== 1) throw new RangeError('expected one token of each row');
+    const timeMajor = Array.from({ length: added * batch }, (_, i) => tokens[i % batch][Math.floor(i / batch)]);
     const into = target.room(added);
-    const outputs = await this.decoder.run(
+    const decoder = attention ? await this.attendingDecoder() : this.decoder;
+    const outputs = await decoder.run(
       {
         tokens: integers(timeMajor, [added, batch]),
-        lengths: integers(rows.lengths),
-        visible: integers(rows.visible),
+        lengths: integers(lengths),
+        visible: integers(visible),
+        ...(this.decides ? { ended: integers(visible.map((_, row) => Number(ended[row] ?? false))) } : {}),
         ...target.feeds(),
         ...memory.feeds(),
       },
-      { outputs: [...Object.keys(into), 'candidates', 'scores'], into },
+      [
+        ...Object.keys(into),
+        'candidates',
+        'scores',
+        ...(this.decides ? ['needed'] : []),
+        ...(attention ? ['attention'] : []),
+      ],
+      into,
     );
     target.append(outputs);
+    const { candidates, scores, needed } = outputs;
     return {
-      width: outputs.candidates.shape[1],
-      tokens: Int32Array.from(outputs.candidates.data as BigInt64Array, Number),
-      scores: outputs.scores.data as Float32Array,
+      width: candidates.shape[1],
+      tokens: Int32Array.from(candidates.data as BigInt64Array, Number),
+      scores: scores.data as Float32Array,
+      ...(this.decides ? { wantsMore: visible.map((count, row) => Number(needed.data[row]) > count) } : {}),
+      ...(attention ? { weights: outputs.attention } : {}),
     };
   }
 
   async close(): Promise<void> {
     await this.encoder.close();
     await this.decoder.close();
+    await (await this.attending)?.close();
   }
-}
 
-/** Both programs with the parameters inside them, in evaluation mode. */
-export function stepPrograms(
-  model: TranslationModel,
-  arena: Arena,
-  beam = searchDefaults.beam,
-): { readonly encoder: Executable; readonly decoder: Executable } {
-  const compile = ({ model: fn, inputs }: Step): Executable =>
-    lower(frozen(traceModel(fn, inputs, undefined, arena.dtype).program, arena));
-  const still = evaluationMode(model);
-  return { encoder: compile(encoderStep(still)), decoder: compile(decoderStep(still, candidatesFor(beam))) };
+  private async attendingDecoder(): Promise<StepProgram> {
+    if (this.decoder.outputs.includes('attention')) return this.decoder;
+    if (this.openAttending === undefined) throw new TypeError('this decoder does not tell its attention');
+    this.attending ??= this.openAttending();
+    return this.attending;
+  }
+
+  /** The programs' inputs say what is kept: all whose names begin with their owner's. */
+  private cache({ inputs }: StepProgram, owner: 'encoder' | 'source' | 'decoder', batch: number): Cache {
+    const names = inputs.filter((name) => name.startsWith(`${owner}.`));
+    return new Cache(names, this.width, batch);
+  }
 }
 
 function integers(values: ArrayLike<number>, shape: readonly number[] = [values.length]): Value {

@@ -1,12 +1,15 @@
-import type { InputTypes, Outputs } from '../../optim/index.js';
+import { type Attend, decoderLayer, encoderLayer, linear } from '../../nn/index.js';
+import { type Arena, type InputTypes, type Outputs, traceModel } from '../../optim/index.js';
 import {
   add,
   and,
+  attention,
   attentionBias,
   concat,
   constant,
   type Dim,
   dimension,
+  type Executable,
   expandDims,
   f32,
   fill,
@@ -14,49 +17,132 @@ import {
   i64,
   LOWEST,
   lessEqual,
-  linear,
   logSoftmax,
+  lower,
+  matmul,
+  mul,
   multiplyDims,
   type Parameters,
+  linear as product,
   range,
   reshape,
+  rewrite,
+  Session,
   slice,
+  softmax,
   squeeze,
   sub,
   type Tensor,
   type TensorType,
   topK,
+  transpose,
   where,
 } from '../../tensor/index.js';
-import { embed, lastNorm, outputWeight, type TranslationModel } from '../model/index.js';
+import { evaluationMode, type TranslationModel } from '../model/config.js';
+import { embed, lastNorm, layerOptions, outputWeight } from '../model/transformer.js';
 import { special } from '../text/vocabulary.js';
 import { newName } from './cache.js';
-import {
-  cachedCrossAttention,
-  cachedSelfAttention,
-  feedForward,
-  type KeyValues,
-  keyValues,
-  type Size,
-} from './cached-layers.js';
+import { candidatesFor, searchDefaults } from './search.js';
+import { StepModel, type StepProgram } from './step-model.js';
 
 /*
  * The two programs of incremental translation, over the parameters of `model/transformer.ts`. Everything is time-major:
- * B sentences, N new tokens, T tokens before them, S source tokens that have been encoded, width D.
+ * B sentences, N new tokens, T tokens before them, S source tokens that have been encoded, width D. States are matrices
+ * [N·B, D]: at one token for each sentence, changes of shape would be a third of the operations.
  *
  * Sentences of different lengths end together: the T steps of a cache hold the last `lengths[b]` ones of sentence b and
  * anything before them.
  */
 
 /** A program: its inputs, and what it does with them. */
-export interface Step {
+interface Step {
   readonly inputs: InputTypes;
-  readonly model: (p: Parameters, inputs: Readonly<Record<string, Tensor>>) => Outputs;
+  readonly model: (p: Parameters, inputs: Named) => Outputs;
 }
 
-/** Names of the tensors of a cache: `<owner>.keys.<layer>` and `<owner>.values.<layer>`. */
-export function cacheNames(owner: 'encoder' | 'source' | 'decoder', layers: number): string[] {
-  return Array.from({ length: layers }, (_, l) => [`${owner}.keys.${l}`, `${owner}.values.${l}`]).flat();
+type Named = Readonly<Record<string, Tensor>>;
+
+/** N new steps of B sentences. */
+export type Size = readonly [steps: Dim, batch: Dim];
+
+/** How the decoder looks at the source, step by step. What is kept is [steps, B, D], under `<stem>.<layer>`. */
+export interface SourceAttention {
+  /** Stems of what is kept of the source for each layer of the decoder. */
+  readonly source: readonly string[];
+  /** Stems of what is kept of the target in addition to keys and values. */
+  readonly target: readonly string[];
+  /** Whether the decoder takes in one token of each sentence at a time, or several. */
+  readonly oneByOne: boolean;
+  /** Inputs of the decoder that others do not have. */
+  readonly inputs: InputTypes;
+  /** What a layer keeps of newly encoded states x [N·B, D], in the order of `source`; `p` is its `encoder_attn`. */
+  kept(p: Parameters, x: Tensor, size: Size): readonly Tensor[];
+  /** The attention of each layer, and the additional outputs of the decoder after the last layer. */
+  over(inputs: Named, size: Size): { layer(l: number, outputs: Record<string, Tensor>): Attend; outputs(): Outputs };
+}
+
+export interface StepModelOptions {
+  /** Largest beam that will be searched with. Default 5. */
+  readonly beam?: number;
+  /**
+   * Re-decode what is written after every READ. Right for a model that was trained on whole sentences: all
+   * states of its decoder saw the same source. Default false.
+   */
+  readonly redecodes?: boolean;
+  /** Threads inside one operation. Default 1. */
+  readonly threads?: number;
+}
+
+/** A trained model, ready to read and write token by token. */
+export async function createStepModel(
+  model: TranslationModel,
+  arena: Arena,
+  options: StepModelOptions = {},
+  attend?: SourceAttention,
+): Promise<StepModel> {
+  const { beam = searchDefaults.beam, redecodes = false, threads = 1 } = options;
+  const { encoder, decoder } = stepPrograms(model, arena, { beam, attend });
+  const open = async (executable: Executable): Promise<StepProgram> => {
+    const session = await Session.create(executable, { threads });
+    return {
+      inputs: Object.keys(executable.inputs),
+      outputs: Object.keys(executable.outputs),
+      run: (feeds, outputs, into) => session.run(feeds, { outputs, into }),
+      close: () => session.close(),
+    };
+  };
+  // Most policies do not look at the attention: a decoder that puts it out is compiled when one does.
+  const attending = () => open(stepPrograms(model, arena, { beam, weights: true }).decoder);
+  const shape = { ...model, beam, redecodes };
+  return new StepModel(await open(encoder), await open(decoder), shape, attend === undefined ? attending : undefined);
+}
+
+export interface StepProgramOptions {
+  /** Largest beam that will be searched with. Default 5. */
+  readonly beam?: number;
+  /** Whether the decoder puts out its attention over the source. Only of soft attention. Default false. */
+  readonly weights?: boolean;
+  /** Default soft attention. */
+  readonly attend?: SourceAttention;
+}
+
+/** Both programs with the parameters inside them, in evaluation mode. */
+export function stepPrograms(
+  model: TranslationModel,
+  arena: Arena,
+  { beam = searchDefaults.beam, weights = false, attend = softAttention(model, weights) }: StepProgramOptions = {},
+): { readonly encoder: Executable; readonly decoder: Executable } {
+  const still = evaluationMode(model);
+  // With the parameters as constants, the runtime can arrange the weights for its matrix kernels once, and the written
+  // model needs nothing besides.
+  const input = (name: string): Tensor | undefined =>
+    arena.has(name) ? constant(arena.value(name), arena.dtype, arena.shape(name)) : undefined;
+  const compile = ({ model: fn, inputs }: Step): Executable =>
+    lower(rewrite(traceModel(fn, inputs, undefined, arena.dtype).program, { input }));
+  return {
+    encoder: compile(encoderStep(still, attend)),
+    decoder: compile(decoderStep(still, attend, candidatesFor(beam))),
+  };
 }
 
 /**
@@ -68,11 +154,11 @@ export function cacheNames(owner: 'encoder' | 'source' | 'decoder', layers: numb
  * - `encoder.keys.<l>`, `encoder.values.<l>` [T, B, D]: those tokens (unidirectional alone)
  *
  * Outputs: `new.encoder.….<l>` [N, B, D], to be appended (unidirectional alone), and `new.source.….<l>` [N, B, D], the
- * keys and values through which layer l of the decoder sees them.
+ * keys and values through which layer l of the decoder sees them, or what else its attention keeps.
  */
-export function encoderStep(model: TranslationModel): Step {
+function encoderStep(model: TranslationModel, { source, kept }: SourceAttention): Step {
   const causal = model.encoder === 'unidirectional';
-  const caches = causal ? cacheTypes('encoder', model.encoderLayers, 'T', model) : {};
+  const caches = causal ? cacheTypes(KEPT.encoder, model.encoderLayers, 'T', model) : {};
   return {
     inputs: { tokens: i64('N', 'B'), lengths: i64('B'), ...caches },
     model: (p, inputs) => {
@@ -87,14 +173,15 @@ export function encoderStep(model: TranslationModel): Step {
       for (let l = 0; l < model.encoderLayers; l++) {
         const layer = p.under('encoder').under('layers').under(l);
         const past = causal ? cacheOf(inputs, 'encoder', l) : undefined;
-        const { states, fresh } = cachedSelfAttention(layer, x, size, past, bias, model);
-        if (causal) addCache(outputs, 'encoder', l, fresh);
-        x = feedForward(layer, states, model);
+        const self = cachedSelfAttention(model, size, past, bias, (fresh) => {
+          if (causal) keep(outputs, KEPT.encoder, l, fresh);
+        });
+        x = encoderLayer(layer, x, self, layerOptions(model));
       }
       x = lastNorm(p, model, 'encoder', x);
       for (let l = 0; l < model.decoderLayers; l++) {
         const layer = p.under('decoder').under('layers').under(l);
-        addCache(outputs, 'source', l, keyValues(layer.under('encoder_attn'), x, size, model));
+        keep(outputs, source, l, kept(layer.under('encoder_attn'), x, size));
       }
       return outputs;
     },
@@ -111,62 +198,157 @@ export function encoderStep(model: TranslationModel): Step {
  * - `source.keys.<l>`, `source.values.<l>` [S, B, D]
  *
  * Outputs: `new.decoder.….<l>` [N, B, D], to be appended; `logProbabilities` [B, V] of the next token, and the best of
- * them, `candidates` i64 and `scores` [B, C], in falling order. Padding and `<s>` are never proposed.
+ * them, `candidates` i64 and `scores` [B, C], in falling order. Padding and `<s>` are never proposed. If it is asked for,
+ * `attention` [B, L·H, S]: how the last token of each sentence attends over the source, head by head, layer by layer.
  */
-export function decoderStep(model: TranslationModel, candidates: number): Step {
+function decoderStep(model: TranslationModel, attend: SourceAttention, candidates: number): Step {
   const count = Math.min(candidates, model.vocabulary.target);
   return {
     inputs: {
-      tokens: i64('N', 'B'),
+      tokens: i64(attend.oneByOne ? 1 : 'N', 'B'),
       lengths: i64('B'),
       visible: i64('B'),
-      ...cacheTypes('decoder', model.decoderLayers, 'T', model),
-      ...cacheTypes('source', model.decoderLayers, 'S', model),
+      ...attend.inputs,
+      ...cacheTypes([...KEPT.decoder, ...attend.target], model.decoderLayers, 'T', model),
+      ...cacheTypes(attend.source, model.decoderLayers, 'S', model),
     },
     model: (p, inputs) => {
-      const { tokens, lengths, visible } = inputs;
+      const { tokens, lengths } = inputs;
       const [added, batch] = tokens.shape;
       const size: Size = [added, batch];
-      const self = pastBias(lengths, added, inputs['decoder.keys.0']);
-      const cross = attentionBias(1, inputs['source.keys.0'].shape[0], { lengths: visible })!;
+      const bias = pastBias(lengths, added, inputs['decoder.keys.0']);
+      const over = attend.over(inputs, size);
       const outputs: Record<string, Tensor> = {};
       let x = embedAt(p, model, 'decoder', tokens, lengths); // [N·B, D]
       for (let l = 0; l < model.decoderLayers; l++) {
         const layer = p.under('decoder').under('layers').under(l);
-        const { states, fresh } = cachedSelfAttention(layer, x, size, cacheOf(inputs, 'decoder', l), self, model);
-        addCache(outputs, 'decoder', l, fresh);
-        const source = cacheOf(inputs, 'source', l);
-        x = feedForward(layer, cachedCrossAttention(layer, states, size, source, cross, model), model);
+        const self = cachedSelfAttention(model, size, cacheOf(inputs, 'decoder', l), bias, (fresh) =>
+          keep(outputs, KEPT.decoder, l, fresh),
+        );
+        x = decoderLayer(layer, x, { self, cross: over.layer(l, outputs) }, layerOptions(model));
       }
       x = lastNorm(p, model, 'decoder', x);
       const last = squeeze(slice(reshape(x, [added, batch, model.width]), 0, -1, 1), 0); // [B, D]
-      const logProbabilities = add(logSoftmax(linear(last, outputWeight(p, model))), neverProposed(model)); // [B, V]
+      const logProbabilities = add(logSoftmax(product(last, outputWeight(p, model))), neverProposed(model)); // [B, V]
       const best = topK(logProbabilities, count);
-      return { ...outputs, logProbabilities, candidates: best.indices, scores: best.values };
+      return { ...outputs, ...over.outputs(), logProbabilities, candidates: best.indices, scores: best.values };
     },
   };
 }
 
+/** Soft attention over all of the source that is visible; `weights`: which it puts out. */
+function softAttention(model: TranslationModel, weights: boolean): SourceAttention {
+  return {
+    source: ['source.keys', 'source.values'],
+    target: [],
+    oneByOne: false,
+    inputs: {},
+    kept: (p, x, size) => keyValues(p, x, size, model),
+    over: (inputs, size) => {
+      const bias = attentionBias(1, inputs['source.keys.0'].shape[0], { lengths: inputs.visible })!;
+      const attended: Tensor[] = [];
+      return {
+        layer: (l) => (p, x) => {
+          const [keys, values] = cacheOf(inputs, 'source', l);
+          if (weights) attended.push(lastAttention(p, x, size, keys, bias, model));
+          return cachedAttention(p, x, size, [keys, values], bias, model);
+        },
+        outputs: (): Outputs => (weights ? { attention: concat(attended, 1) } : {}),
+      };
+    },
+  };
+}
+
+/** Keys and values of an attention, [T, B, D] each. */
+type KeyValues = readonly [keys: Tensor, values: Tensor];
+
+/** Self-attention of new states over `past` and themselves; `keepFresh` is given what the next step will need too. */
+function cachedSelfAttention(
+  model: TranslationModel,
+  size: Size,
+  past: KeyValues | undefined,
+  bias: Tensor | undefined,
+  keepFresh: (fresh: KeyValues) => void,
+): Attend {
+  return (p, x) => {
+    const fresh = keyValues(p, x, size, model);
+    keepFresh(fresh);
+    const [keys, values] = fresh;
+    const all: KeyValues = past === undefined ? fresh : [concat([past[0], keys], 0), concat([past[1], values], 0)]; // [T + N, B, D]
+    return cachedAttention(p, x, size, all, bias, model);
+  };
+}
+
+/** `nn.multiHeadAttention` of states [N·B, D] over keys and values that are there already. */
+function cachedAttention(
+  p: Parameters,
+  x: Tensor,
+  [steps, batch]: Size,
+  [keys, values]: KeyValues,
+  bias: Tensor | undefined,
+  { width, heads }: TranslationModel,
+): Tensor {
+  const query = reshape(linear(p.under('q_proj'), x, width), [steps, batch, width]);
+  const found = attention(query, keys, values, { heads, bias });
+  return linear(p.under('out_proj'), reshape(found, x.shape), width);
+}
+
+/** How the last of new states [N·B, D] attends over keys [S, B, D], as [B, H, S]. */
+function lastAttention(
+  p: Parameters,
+  x: Tensor,
+  [steps, batch]: Size,
+  keys: Tensor,
+  bias: Tensor,
+  { width, heads }: TranslationModel,
+): Tensor {
+  const rows = multiplyDims(batch, heads);
+  const apart = (of: Tensor): Tensor => transpose(reshape(of, [of.shape[0], rows, width / heads]), [1, 0, 2]); // [B·H, T, d]
+  const query = slice(reshape(linear(p.under('q_proj'), x, width), [steps, batch, width]), 0, -1, 1); // [1, B, D]
+  const energy = matmul(apart(mul(query, 1 / Math.sqrt(width / heads))), apart(keys), { transB: true }); // [B·H, 1, S]
+  const hidden = reshape(bias, [batch, 1, keys.shape[0]]);
+  return softmax(add(reshape(energy, [batch, heads, keys.shape[0]]), hidden));
+}
+
+/** What an attention needs of the states it looks at, [N, B, D]. */
+function keyValues(p: Parameters, x: Tensor, [steps, batch]: Size, { width }: TranslationModel): KeyValues {
+  const projected = (name: string): Tensor => reshape(linear(p.under(name), x, width), [steps, batch, width]);
+  return [projected('k_proj'), projected('v_proj')];
+}
+
+/** Stems of what self-attention keeps. */
+const KEPT = {
+  encoder: ['encoder.keys', 'encoder.values'],
+  decoder: ['decoder.keys', 'decoder.values'],
+} as const;
+
 function cacheTypes(
-  owner: 'encoder' | 'source' | 'decoder',
+  stems: readonly string[],
   layers: number,
   steps: string,
   { width }: TranslationModel,
 ): Record<string, TensorType> {
-  return Object.fromEntries(cacheNames(owner, layers).map((name) => [name, f32(steps, 'B', width)]));
+  const names = Array.from({ length: layers }, (_, l) => stems.map((stem) => `${stem}.${l}`)).flat();
+  return Object.fromEntries(names.map((name) => [name, f32(steps, 'B', width)]));
 }
 
-function cacheOf(inputs: Readonly<Record<string, Tensor>>, owner: string, layer: number): KeyValues {
-  return { keys: inputs[`${owner}.keys.${layer}`], values: inputs[`${owner}.values.${layer}`] };
+function cacheOf(inputs: Named, owner: string, layer: number): KeyValues {
+  return [inputs[`${owner}.keys.${layer}`], inputs[`${owner}.values.${layer}`]];
 }
 
-function addCache(outputs: Record<string, Tensor>, owner: string, layer: number, { keys, values }: KeyValues): void {
-  outputs[newName(`${owner}.keys.${layer}`)] = keys;
-  outputs[newName(`${owner}.values.${layer}`)] = values;
+function keep(
+  outputs: Record<string, Tensor>,
+  stems: readonly string[],
+  layer: number,
+  fresh: readonly Tensor[],
+): void {
+  stems.forEach((stem, i) => {
+    outputs[newName(`${stem}.${layer}`)] = fresh[i];
+  });
 }
 
 /** New token i sees the step j of T + N iff T − length ≤ j ≤ T + i. As a bias [B, 1, N, T + N]. */
-export function pastBias(lengths: Tensor, added: Dim, past: Tensor): Tensor {
+function pastBias(lengths: Tensor, added: Dim, past: Tensor): Tensor {
   const [before] = past.shape;
   const steps = concat([sub(range(before), dimension(before)), range(added)], 0); // −T … N − 1
   const j = reshape(steps, [1, 1, steps.shape[0]]);
@@ -176,7 +358,7 @@ export function pastBias(lengths: Tensor, added: Dim, past: Tensor): Tensor {
 }
 
 /** Embedded tokens [N·B, D] of [N, B]; the first of sentence b stands at position lengths[b], or at 0. */
-export function embedAt(
+function embedAt(
   p: Parameters,
   model: TranslationModel,
   side: 'encoder' | 'decoder',
@@ -191,7 +373,7 @@ export function embedAt(
 }
 
 /** A row [V] to be added to log-probabilities. */
-export function neverProposed({ vocabulary }: TranslationModel): Tensor {
+function neverProposed({ vocabulary }: TranslationModel): Tensor {
   const row = new Float32Array(vocabulary.target);
   for (const id of [special.pad, special.bos]) row[id] = LOWEST;
   return constant(row);

@@ -1,9 +1,8 @@
+import { InputError } from '../../errors.js';
 import { special } from '../text/vocabulary.js';
-import { ask, Interpreter } from './interpreter.js';
-import type { Policy } from './policy.js';
-import { type SearchOptions, searchDefaults } from './search.js';
-import type { Decoded } from './sentence.js';
-import type { TokenModel } from './token-model.js';
+import type { Policy, View } from './policy.js';
+import { type Decoded, type SearchOptions, Sentence, searchDefaults, tooLong } from './search.js';
+import { type Answers, answerRow, type Question, stackedAnswers, type TokenModel } from './token-model.js';
 
 /** A READ or a WRITE as it happens. */
 export interface StreamEvent {
@@ -16,49 +15,61 @@ export interface StreamOptions extends SearchOptions {
   readonly onEvent?: (event: StreamEvent) => void;
 }
 
+/** A question, and the place of the model that is asked. */
+export interface Asked {
+  readonly model: number;
+  readonly question: Question;
+}
+
 /**
- * Translates one sentence while its tokens arrive, under any policy. The tokens are those of `interpretBatch` with the
- * same policy. With a beam, what remains to be written once the source has ended comes all at once.
+ * Takes one sentence through a policy, token by token. `push` and `end` ask the models themselves. To ask for many
+ * sentences at once, `feed` them their tokens and bring the answers to their `questions` (`decodeBatch`). Either way the
+ * tokens are the same. With a beam, what remains to be written once the source has ended comes all at once.
  */
 export class TokenStream {
-  private readonly interpreter: Interpreter;
+  private readonly sentence: Sentence;
+  private readonly maxPositions: number;
+  private readonly source: number[] = [];
+  private readonly states: (object | undefined)[] = [];
+  /** The policy has decided to READ, but there was no token. */
+  private wantsToken = false;
+  /** What the policy wants to look at, while the answers are awaited. */
+  private looking: readonly View[] = [];
   private complete = false;
-  /** Target tokens that are settled. */
+  /** Target tokens that have been announced. */
   private written = 0;
 
-  /** @param models those that the policy runs over, most often one */
+  /**
+   * @param models those that the policy runs over, most often one
+   * @param policy may be replaced at any time; what has been asked is still decided by the one that asked, and what is
+   * written stays
+   */
   constructor(
     private readonly models: readonly TokenModel[],
-    policy: Policy,
+    public policy: Policy,
     private readonly options: StreamOptions = {},
   ) {
-    const onRead = (token: number): void => options.onEvent?.({ action: 'READ', token });
-    this.interpreter = new Interpreter(models, policy, { ...options, onRead });
-  }
-
-  get policy(): Policy {
-    return this.interpreter.policy;
-  }
-
-  /** Another policy over the same models from here on. What is written stays. */
-  set policy(policy: Policy) {
-    this.interpreter.policy = policy;
+    const beam = Math.min(...models.map((model) => model.beam));
+    const maxPositions = Math.min(...models.map((model) => model.maxPositions));
+    requireAttention(policy, models);
+    this.sentence = new Sentence(policy, options, { beam, maxPositions });
+    this.maxPositions = maxPositions;
   }
 
   /** The translation is complete; further source tokens are not looked at. */
   get done(): boolean {
-    return this.interpreter.done;
+    return this.sentence.search.done;
   }
 
   /** The translation so far. */
   get decoded(): Decoded {
-    return this.interpreter.decoded;
+    return this.sentence.decoded;
   }
 
   /** Takes source tokens and returns the target tokens that can now be written. */
   push(tokens: Iterable<number>): Promise<number[]> {
     if (this.complete) throw new RangeError('the sentence has ended: nothing can be pushed');
-    for (const token of tokens) this.interpreter.hear(token);
+    for (const token of tokens) this.feed(token);
     return this.work();
   }
 
@@ -66,24 +77,60 @@ export class TokenStream {
   end(): Promise<number[]> {
     if (this.complete) throw new RangeError('the sentence has ended already');
     this.complete = true;
-    this.interpreter.hear(special.eos);
+    this.feed(special.eos);
     return this.work();
   }
 
+  /** A source token, `</s>` at the end. A source of no word is translated to nothing. */
+  feed(token: number): void {
+    if (token === special.eos && this.source.length === 0) this.sentence.takeNothing();
+    else this.source.push(token);
+  }
+
+  /** Reads as far as the policy wants, then returns its questions; none if it waits for a source token or is done. */
+  questions(): readonly Asked[] {
+    const { sentence } = this;
+    if (sentence.policy !== this.policy) {
+      requireAttention(this.policy, this.models);
+      sentence.policy = this.policy;
+      this.wantsToken = false;
+    }
+    while (!this.done) {
+      if (this.wantsToken && !this.read()) return [];
+      this.looking = this.views;
+      if (this.looking.length > 0 || sentence.next === 'WRITE') return this.ask(this.looking);
+      this.wantsToken = true;
+    }
+    return [];
+  }
+
+  /** Goes on with the answers to all of `questions()`, in their order. */
+  answer(answers: readonly Answers[]): void {
+    const { sentence, looking } = this;
+    const proposals = looking.map((_, i) => ({
+      ...sentence.search.proposal(answers[i], 0),
+      wantsMore: answers[i].wantsMore?.[0] ?? false,
+      attention: answers[i].attention?.[0],
+    }));
+    if (sentence.decide(proposals) === 'READ') this.wantsToken = true;
+    else sentence.write(sentence.ended ? stackedAnswers(answers) : answers[0], 0);
+    this.announce();
+  }
+
   private async work(): Promise<number[]> {
-    const { interpreter, models } = this;
-    const start = this.written;
-    for (let asked = interpreter.questions(); asked.length > 0; asked = interpreter.questions()) {
-      interpreter.answer(await ask(models, asked));
-      this.announce();
+    const { models, written: start } = this;
+    for (let asked = this.questions(); asked.length > 0; asked = this.questions()) {
+      this.answer(await ask(models, asked));
     }
     // Of several models most are never asked.
-    if (!this.done && models.length === 1) await models[0].listen?.([interpreter.heard(0)]);
-    return interpreter.sentence.search.tokens.slice(start);
+    if (!this.done && models.length === 1) {
+      await models[0].readAhead?.([{ state: this.state(0), source: this.source }]);
+    }
+    return this.sentence.search.tokens.slice(start);
   }
 
   private announce(): void {
-    const { search, ended } = this.interpreter.sentence;
+    const { search, ended } = this.sentence;
     // Among several hypotheses nothing is settled before the search is over.
     if (ended && !search.done && (this.options.beam ?? searchDefaults.beam) > 1) return;
     const { tokens } = search;
@@ -91,4 +138,75 @@ export class TokenStream {
       this.options.onEvent?.({ action: 'WRITE', token: tokens[this.written] });
     }
   }
+
+  /** What the policy looks at; nothing where there is nothing to see yet, or nothing left to decide. */
+  private get views(): readonly View[] {
+    const { policy, counts, ended } = this.sentence;
+    return ended || counts.read === 0 ? [] : (policy.look?.(counts) ?? []);
+  }
+
+  private read(): boolean {
+    const { sentence, source } = this;
+    if (sentence.read === source.length) return false;
+    const token = source[sentence.read];
+    sentence.take(token === special.eos);
+    this.wantsToken = false;
+    if (sentence.read > this.maxPositions) throw tooLong(sentence.read, this.maxPositions);
+    this.options.onEvent?.({ action: 'READ', token });
+    return true;
+  }
+
+  private ask(views: readonly View[]): readonly Asked[] {
+    const { policy, counts, search } = this.sentence;
+    if (views.length > 0) {
+      const { attention } = policy;
+      return views.map((view) => this.question({ ...view, ...(attention && { attention }) }, search.tokens));
+    }
+    const [writer = {}] = policy.look?.(counts) ?? [];
+    return search.hypotheses.map(({ tokens }) => this.question(writer, tokens));
+  }
+
+  private question(
+    { model = 0, read = this.sentence.read, ...view }: View & Pick<Policy, 'attention'>,
+    prefix: readonly number[],
+  ): Asked {
+    return { model, question: { state: this.state(model), source: this.source, read, prefix, ...view } };
+  }
+
+  private state(model: number): object {
+    this.states[model] ??= this.models[model].begin();
+    return this.states[model];
+  }
+}
+
+/** Refuses a policy that looks at attention which the models do not have or do not tell. */
+export function requireAttention({ name, attention }: Policy, models: readonly TokenModel[]): void {
+  if (attention === undefined) return;
+  for (const { attention: there } of models) {
+    if (there === undefined) {
+      throw new InputError(`${name} looks at the attention over the source, which this model does not tell`, KEY);
+    }
+    const { layer = 1, heads = [] } = attention;
+    if (layer > there.layers) {
+      throw new InputError(`${name}: the decoder has ${there.layers} layers, found layer ${layer}`, KEY);
+    }
+    const head = heads.find((one) => one > there.heads);
+    if (head !== undefined) throw new InputError(`${name}: a layer has ${there.heads} heads, found head ${head}`, KEY);
+  }
+}
+
+const KEY = { key: 'policy' };
+
+/** Answers to questions of one or many sentences, each model being asked once. */
+export async function ask(models: readonly TokenModel[], asked: readonly Asked[]): Promise<Answers[]> {
+  const answers = new Array<Answers>(asked.length);
+  for (const [index, model] of models.entries()) {
+    const places = asked.flatMap((one, place) => (one.model === index ? [place] : []));
+    if (places.length === 0) continue;
+    const found = await model.propose(places.map((place) => asked[place].question));
+    places.forEach((place, row) => {
+      answers[place] = answerRow(found, row);
+    });
+  }
+  return answers;
 }

@@ -1,7 +1,9 @@
+import { InputError } from '../../errors.js';
+import type { LatencyUnit } from '../../metrics/index.js';
 import type { TextPipeline, TokenDecoder, WordEncoder } from '../text/pipeline.js';
 import { special, type Vocabulary } from '../text/vocabulary.js';
 import type { Policy } from './policy.js';
-import type { Decoded } from './sentence.js';
+import type { Decoded } from './search.js';
 import { type StreamOptions, TokenStream } from './stream.js';
 import type { TokenModel } from './token-model.js';
 
@@ -59,9 +61,9 @@ export class TextStream {
     return this.stream.decoded;
   }
 
-  /** Takes a word and returns the text that is settled by it, which may be empty. */
-  async push(word: string): Promise<string> {
-    await this.stream.push(this.ids(this.encoder.push(word)));
+  /** Takes a word and returns the text that is settled by it, which may be empty. `joined`: no space is before it. */
+  async push(word: string, joined = false): Promise<string> {
+    await this.stream.push(this.ids(this.encoder.push(word, joined)));
     return this.taken();
   }
 
@@ -102,11 +104,11 @@ export function writtenText({ pipeline, vocabulary }: TextSide, ids: ArrayLike<n
 }
 
 /** Source tokens that are settled after each word of a line; the last number is all of them. */
-export function tokensByWord({ pipeline }: TextSide, words: readonly string[]): number[] {
+export function tokensByWord({ pipeline }: TextSide, words: readonly ArrivingWord[]): number[] {
   const encoder = pipeline.wordEncoder();
   let count = 0;
-  const counts = words.map((word) => {
-    count += encoder.push(word).length;
+  const counts = words.map(({ word, joined }) => {
+    count += encoder.push(word, joined).length;
     return count;
   });
   const held = encoder.end().length;
@@ -119,12 +121,133 @@ export function lineIds({ pipeline, vocabulary }: TextSide, line: string): Int32
   return vocabulary.encode(pipeline.encode(line));
 }
 
-/** The words of a line, as they would arrive one by one. */
-export function arrivingWords(line: string): string[] {
-  return line.split(/\s+/u).filter((word) => word !== '');
+/** A word, or a character of a language without spaces; `joined`: no space is before it. */
+export interface ArrivingWord {
+  readonly word: string;
+  readonly joined?: boolean;
+}
+
+/** The words of a line, as they would arrive one by one; characters, where the source is read by those. */
+export function arrivingWords({ pipeline }: TextSide, line: string): ArrivingWord[] {
+  const words = line.split(/\s+/u).filter((word) => word !== '');
+  if (!pipeline.byCharacter) return words.map((word) => ({ word }));
+  return words.flatMap((word) => Array.from(word, (character, i) => ({ word: character, joined: i > 0 })));
 }
 
 /** The name of a token for people: the ends of sentences by name. */
 export function tokenName({ vocabulary }: TextSide, id: number): string {
   return id === special.eos ? '</s>' : vocabulary.tokens[id];
+}
+
+/** Words or characters that were written, each with the source words that had arrived when it was handed over. */
+export interface UnitDelays {
+  readonly units: readonly string[];
+  readonly delays: readonly number[];
+}
+
+/** How a text is cut into what is handed over. */
+export interface Handover {
+  readonly unit: LatencyUnit;
+  /**
+   * A later token may join the word before it, as a comma does. A word is then known to be complete when the next one
+   * begins, or at the end: handed over earlier, the comma would become a word of its own.
+   */
+  readonly attaches: boolean;
+}
+
+/**
+ * Delays in words or characters instead of tokens, as SimulEval counts them, of an agent that hands over each as soon as
+ * it is complete. Spaces are no characters.
+ *
+ * @param seen what a reader has seen after each token, and after the end (`writtenText`)
+ * @param delays source tokens that were read before each of these
+ * @param settled source tokens that are known after each source word; a token arrives with the word that settles it
+ */
+export function unitDelays(
+  seen: readonly string[],
+  delays: ArrayLike<number>,
+  settled: readonly number[],
+  { unit, attaches }: Handover,
+): UnitDelays {
+  const text = seen.at(-1) ?? '';
+  const found = [...text.matchAll(unit === 'word' ? /\S+/gu : /[^ ]/gu)];
+  const after = unit === 'word' && attaches ? 1 : 0;
+  return {
+    units: found.map(([piece]) => piece),
+    delays: found.map(({ 0: piece, index }) => {
+      const complete = seen.findIndex((sofar) => sofar.length >= index + piece.length + after);
+      const token = complete < 0 ? seen.length - 1 : complete;
+      const arrived = settled.findIndex((count) => count >= delays[token]);
+      return arrived < 0 ? settled.length : arrived + 1;
+    }),
+  };
+}
+
+/** A word, or the end of a line. */
+export type Arrival = ArrivingWord | { readonly lineEnd: true };
+
+/**
+ * The words of a UTF-8 text while it comes in pieces, however those are cut. A word has arrived when the white space
+ * after it has, a character at once where the source is read by those; a line ends with "\n" or with the text. `name` is
+ * for messages.
+ */
+export async function* arrivals(
+  chunks: AsyncIterable<Uint8Array>,
+  name: string,
+  byCharacter = false,
+): AsyncGenerator<Arrival> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let word = '';
+  /** A character of this word has arrived. */
+  let joined = false;
+  let line = 1;
+  let begun = false;
+  const decode = (chunk?: Uint8Array): string => {
+    try {
+      return decoder.decode(chunk, { stream: chunk !== undefined });
+    } catch {
+      const sentence = chunk === undefined ? 'the text ends in the middle of a character' : 'the text is not UTF-8';
+      throw new InputError(sentence, { file: name, line });
+    }
+  };
+  for await (const chunk of chunks) {
+    // Line by line: bytes that are no text neither take the lines before them along nor are taken for one of those.
+    for (const bytes of withNewlines(chunk)) {
+      for (const piece of decode(bytes).split(/(\s)/u)) {
+        if (!/^\s$/u.test(piece)) {
+          begun ||= piece !== '';
+          if (!byCharacter) word += piece;
+          else {
+            for (const character of piece) {
+              yield { word: character, joined };
+              joined = true;
+            }
+          }
+          continue;
+        }
+        if (word !== '') yield { word };
+        word = '';
+        joined = false;
+        begun = piece !== '\n';
+        if (begun) continue;
+        line++;
+        yield { lineEnd: true };
+      }
+    }
+  }
+  word += decode();
+  if (word !== '') yield { word };
+  if (begun) yield { lineEnd: true };
+}
+
+const NEWLINE = 0x0a;
+
+/** Cuts bytes after each "\n", which in UTF-8 is never part of another character. */
+function* withNewlines(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let start = 0; start < bytes.length; ) {
+    const newline = bytes.indexOf(NEWLINE, start);
+    const end = newline < 0 ? bytes.length : newline + 1;
+    yield bytes.subarray(start, end);
+    start = end;
+  }
 }

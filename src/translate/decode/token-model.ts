@@ -1,6 +1,5 @@
-import type { Cache } from './cache.js';
+import type { AttentionChoice } from './policy.js';
 import type { Candidates } from './search.js';
-import type { StepModel } from './step-model.js';
 
 /** What comes after `prefix`, when `read` tokens of the source are known? */
 export interface Question<State extends object = object> {
@@ -15,21 +14,26 @@ export interface Question<State extends object = object> {
   readonly wait?: number;
   /** As in `View`. */
   readonly redecode?: boolean;
+  /** As in `Policy`. */
+  readonly attention?: AttentionChoice;
 }
 
 /** Answers to questions, one row for each. */
 export interface Answers extends Candidates {
   /** Rows whose model asks for more of the source before it writes. Default none. */
   readonly wantsMore?: readonly boolean[];
+  /** Of each row that asked for it: the attention over the source tokens that were seen. */
+  readonly attention?: readonly (Float32Array | undefined)[];
 }
 
-export function answerRow({ width, tokens, scores, wantsMore }: Answers, row: number): Answers {
+export function answerRow({ width, tokens, scores, wantsMore, attention }: Answers, row: number): Answers {
   const [from, to] = [row * width, (row + 1) * width];
   return {
     width,
     tokens: tokens.slice(from, to),
     scores: scores.slice(from, to),
     wantsMore: [wantsMore?.[row] ?? false],
+    ...(attention?.[row] === undefined ? {} : { attention: [attention[row]] }),
   };
 }
 
@@ -45,10 +49,11 @@ export function stackedAnswers(parts: readonly Answers[]): Answers {
     scores.set(part.scores, at);
     at += part.tokens.length;
   }
-  const wantsMore = parts.flatMap(
-    (part) => part.wantsMore ?? new Array<boolean>(part.tokens.length / width).fill(false),
-  );
-  return { width, tokens, scores, wantsMore };
+  const rows = ({ tokens: all }: Answers): number => all.length / width;
+  const wantsMore = parts.flatMap((part) => part.wantsMore ?? new Array<boolean>(rows(part)).fill(false));
+  if (parts.every((part) => part.attention === undefined)) return { width, tokens, scores, wantsMore };
+  const attention = parts.flatMap((part) => part.attention ?? new Array<undefined>(rows(part)).fill(undefined));
+  return { width, tokens, scores, wantsMore, attention };
 }
 
 /**
@@ -60,27 +65,12 @@ export interface TokenModel<State extends object = object> {
   readonly beam: number;
   /** Longest sentence, its end counted. */
   readonly maxPositions: number;
+  /** The decoder whose attention it can tell. Default: it tells none. */
+  readonly attention?: { readonly layers: number; readonly heads: number };
   /** Of a sentence of which nothing is read yet. */
   begin(): State;
   /** All questions about one sentence at one moment come together; those about other sentences may come with them. */
   propose(questions: readonly Question<State>[]): Promise<Answers>;
   /** Takes in source tokens as soon as they are there, where that shortens the next answer. */
-  listen?(sentences: readonly { readonly state: State; readonly source: readonly number[] }[]): Promise<void>;
-}
-
-/** A model that reads and writes token by token over the caller's caches: `StepModel`, and others like it. */
-export type StepwiseModel = Pick<
-  StepModel,
-  'beam' | 'maxPositions' | 'reencodes' | 'redecodes' | 'source' | 'target' | 'read' | 'encode'
-> & {
-  write(target: Cache, memory: Cache, rows: StepRows): Promise<Answers>;
-};
-
-/** See `StepModel.write`. */
-export interface StepRows {
-  readonly tokens: readonly (readonly number[])[];
-  readonly lengths: readonly number[];
-  readonly visible: readonly number[];
-  /** The visible source tokens are all. */
-  readonly ended: readonly boolean[];
+  readAhead?(sentences: readonly { readonly state: State; readonly source: readonly number[] }[]): Promise<void>;
 }

@@ -1,26 +1,36 @@
 import { InputError } from '../../errors.js';
-import { createPolicy, ownPolicy, parsePolicies, type Training } from '../policies/index.js';
+import type { CheckpointChoice } from '../../run/index.js';
+import { openRun } from '../../run/index.js';
+import { stoppingAttention } from '../monotonic/steps.js';
+import { createPolicy, ownPolicy, type PolicySpec, parsePolicies, type TrainedFor } from '../policies/index.js';
 import type { Language, Languages } from '../text/languages.js';
 import { textPipeline } from '../text/pipeline.js';
 import { special } from '../text/vocabulary.js';
-import { type BatchOptions, tooLong, translateBatch } from './batch.js';
+import { openTrained, trainedMonotonic } from '../trained.js';
+import { type DecodeOptions, decodeBatch, decodeInLockstep } from './batch.js';
 import { IncrementalModel } from './incremental-model.js';
-import { interpretBatch } from './interpret-batch.js';
-import { type OpenedModel, type OpenOptions, openModel } from './open-model.js';
 import type { Policy } from './policy.js';
-import type { Decoded } from './sentence.js';
-import { StepModel } from './step-model.js';
+import { type Decoded, tooLong } from './search.js';
+import type { StepModel } from './step-model.js';
+import { createStepModel } from './steps.js';
+import { requireAttention } from './stream.js';
 import { lineIds, type TextSide, TextStream, type TextStreamOptions } from './text-stream.js';
 import type { TokenModel } from './token-model.js';
 
 export type TranslatorOptions = OpenOptions;
 
-export interface LineOptions extends BatchOptions {
+export interface LineOptions extends DecodeOptions {
   /**
-   * Told of a line, from 0, that is too long for the models, and why; its translation is empty. Default: such a line is
-   * refused, and with it all others.
+   * Called with the place, from 0, of a line that is too long for the models, and the reason; its translation is empty.
+   * Default: such a line is an error, and nothing is translated.
    */
   readonly onTooLong?: (line: number, reason: InputError) => void;
+}
+
+/** A translation with its score: Σ log p / length^α. */
+export interface ScoredText {
+  readonly text: string;
+  readonly score: number;
 }
 
 /** The models of one or more runs together with their languages: text in, text out, under any policy. */
@@ -53,11 +63,11 @@ export class Translator {
   }
 
   /** What the models were trained to translate with. */
-  get training(): readonly Training[] {
+  get training(): readonly TrainedFor[] {
     return this.opened.map(({ training }) => training);
   }
 
-  /** Updates that the parameters of the first model have had. */
+  /** Updates that made the parameters of the first model. */
   get step(): number {
     return this.opened[0].step;
   }
@@ -65,15 +75,21 @@ export class Translator {
   /** The policies that a text stands for (see `parsePolicies`). Default the one that the first model was trained for. */
   policies(text?: string): Policy[] {
     if (text === undefined) return [ownPolicy(this.training)];
-    return parsePolicies(text).map((spec) => createPolicy(spec, this.training));
+    return parsePolicies(text).map((spec) => this.create(spec));
   }
 
   /** As `policies`, for a text that stands for one. */
   policy(text?: string): Policy {
     if (text === undefined) return ownPolicy(this.training);
     const [spec, ...others] = parsePolicies(text);
-    if (others.length === 0) return createPolicy(spec, this.training);
+    if (others.length === 0) return this.create(spec);
     throw new InputError(`expected one policy, found ${others.length + 1} in ${text}`, { key: 'policy' });
+  }
+
+  private create(spec: PolicySpec): Policy {
+    const policy = createPolicy(spec, this.training);
+    requireAttention(policy, this.models);
+    return policy;
   }
 
   /** One sentence, word by word. */
@@ -82,19 +98,30 @@ export class Translator {
   }
 
   /** Sentences of token ids that end with `</s>`, as if each were read token by token. */
-  translate(sources: readonly ArrayLike<number>[], policy: Policy, options?: BatchOptions): Promise<Decoded[]> {
+  translate(sources: readonly ArrayLike<number>[], policy: Policy, options?: DecodeOptions): Promise<Decoded[]> {
     const [{ steps }] = this.opened;
-    // Where all is known in advance, sentences can march in step.
-    if (policy.look === undefined && steps instanceof StepModel) return translateBatch(steps, sources, policy, options);
-    return interpretBatch(this.models, sources, policy, options);
+    // A policy that looks at nothing lets sentences write in lockstep, which is faster.
+    if (policy.look === undefined && !steps.decides) return decodeInLockstep(steps, sources, policy, options);
+    return decodeBatch(this.models, sources, policy, options);
   }
 
   /** Whole lines, as if each were read token by token. */
-  async lines(
+  async lines(lines: readonly string[], policy: Policy, options?: LineOptions): Promise<string[]> {
+    return (await this.decodedLines(lines, policy, options)).map((decoded) => this.text(decoded));
+  }
+
+  /** The same with the best `nbest` translations of each line and their scores, the best first. */
+  async nbestLines(lines: readonly string[], policy: Policy, options: LineOptions): Promise<ScoredText[][]> {
+    return (await this.decodedLines(lines, policy, options)).map(({ nbest = [] }) =>
+      nbest.map(({ tokens, score }) => ({ text: this.text({ tokens: Int32Array.from(tokens) }), score })),
+    );
+  }
+
+  private decodedLines(
     lines: readonly string[],
     policy: Policy,
     { onTooLong, ...options }: LineOptions = {},
-  ): Promise<string[]> {
+  ): Promise<Decoded[]> {
     const most = Math.min(...this.models.map(({ maxPositions }) => maxPositions));
     const sources = lines.map((line, i) => {
       const ids = lineIds(this.source, line);
@@ -102,7 +129,7 @@ export class Translator {
       onTooLong(i, tooLong(ids.length, most));
       return Int32Array.of(special.eos);
     });
-    return (await this.translate(sources, policy, options)).map((decoded) => this.text(decoded));
+    return this.translate(sources, policy, options);
   }
 
   /** The line of text that a translation stands for. */
@@ -128,4 +155,48 @@ function requireSame(expected: Languages, found: Languages, folder: string): voi
 
 async function closeAll(opened: readonly OpenedModel[]): Promise<void> {
   for (const { steps } of opened) await steps.close();
+}
+
+export interface OpenOptions {
+  /** The parameters that were best on the main task, or the latest. Default `best`. */
+  readonly checkpoint?: CheckpointChoice;
+  /** Largest beam that will be searched with. Default 5. */
+  readonly beam?: number;
+  /** Threads inside one operation. Default 1. */
+  readonly threads?: number;
+}
+
+/** A run's model, ready to read and write. */
+export interface OpenedModel {
+  readonly steps: StepModel;
+  readonly languages: Languages;
+  readonly training: TrainedFor;
+  /** Updates that made the parameters. */
+  readonly step: number;
+}
+
+/** Opens the model of a run of any kind that translates. */
+export async function openModel(run: string, options: OpenOptions = {}): Promise<OpenedModel> {
+  const { problem } = openRun(run).config as { problem?: { kind?: string } };
+  switch (problem?.kind) {
+    case 'translation':
+      return openTranslation(run, options);
+    case 'monotonic':
+      return openMonotonic(run, options);
+    default:
+      throw new InputError('the run is not one of translation', { file: run, key: 'problem.kind' });
+  }
+}
+
+async function openTranslation(run: string, { checkpoint, beam, threads }: OpenOptions): Promise<OpenedModel> {
+  const { model, arena, waits, main, languages, step } = openTrained(run, checkpoint);
+  const steps = await createStepModel(model, arena, { beam, threads, redecodes: waits === 'full' });
+  return { steps, languages, step, training: waits === 'full' ? 'full' : main };
+}
+
+/** A run whose `problem.kind` is `monotonic`, to be run under the policy `monotonic`. */
+async function openMonotonic(run: string, { checkpoint, beam, threads }: OpenOptions): Promise<OpenedModel> {
+  const { model, arena, languages, step } = trainedMonotonic(run, checkpoint);
+  const steps = await createStepModel(model, arena, { beam, threads }, stoppingAttention(model));
+  return { steps, languages, step, training: 'monotonic' };
 }

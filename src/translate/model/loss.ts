@@ -69,7 +69,7 @@ export function lossModel(
 }
 
 /** A batch as the inputs of the loss, with a wait and a weight for each sentence. */
-export function lossFeeds(batch: Omit<Batch, 'epoch'>, waits: Int32Array, weights: Float32Array): Feeds {
+export function lossFeeds(batch: Batch, waits: Int32Array, weights: Float32Array): Feeds {
   const { size, sourceLength, targetLength } = batch;
   const [source, target, sentences] = [[sourceLength, size], [targetLength, size], [size]];
   return {
@@ -81,6 +81,25 @@ export function lossFeeds(batch: Omit<Batch, 'epoch'>, waits: Int32Array, weight
     waits: { data: waits, shape: sentences },
     weights: { data: weights, shape: sentences },
   };
+}
+
+/** The batches of an update as inputs of the loss, with the wait and the weight of each pair, counted over all of them. */
+export function updateFeeds(batches: readonly Batch[], wait: (i: number) => number, weights: Float32Array): Feeds[] {
+  let start = 0;
+  return batches.map((batch) => {
+    const first = start;
+    start += batch.size;
+    const waits = Int32Array.from({ length: batch.size }, (_, b) => wait(first + b));
+    return lossFeeds(batch, waits, weights.subarray(first, start));
+  });
+}
+
+/** Σ wᵢ |yᵢ|, the ends of sentences counted. */
+export function targetTokens(batches: readonly Batch[], weights: Float32Array): number {
+  let [tokens, at] = [0, 0];
+  for (const { targetLengths } of batches) for (const length of targetLengths) tokens += weights[at++] * length;
+  if (!(tokens > 0)) throw new RangeError('no sentence of the batch has a weight above 0');
+  return tokens;
 }
 
 const wide = (x: Tensor): Tensor => cast(x, 'i64');

@@ -1,4 +1,6 @@
 import {
+  type Attend,
+  attentionOver,
   decoderLayer,
   embedding,
   embeddingNormal,
@@ -10,18 +12,22 @@ import {
 import {
   add,
   attentionBias,
+  broadcastTo,
+  type Dim,
   dropout,
   expandDims,
   gather,
   gelu,
+  minimum,
+  multiplyDims,
   type Parameters,
   range,
   relu,
+  reshape,
   type Tensor,
 } from '../../tensor/index.js';
 import { special } from '../text/vocabulary.js';
 import type { TranslationModel } from './config.js';
-import { prefixDecoderLayer, prefixes } from './prefixes.js';
 
 /*
  * The Transformer of the paper (appendices A and B): post-norm and ReLU, unless the model says pre-norm or GELU,
@@ -58,7 +64,8 @@ export function translate(
   const reencodes = model.encoder === 'bidirectional' && limit !== undefined;
   if (reencodes) return decodePrefixes(p, model, source, previous, limit);
   const memory = encode(p, model, source); // [S, B, D]
-  return decode(p, model, previous, memory, { limit, lengths: source.lengths });
+  const visible = attentionBias(previous.shape[0], memory.shape[0], { limit, lengths: source.lengths }, p.dtype);
+  return decode(p, model, previous, attentionOver(memory, visible, layerOptions(model)));
 }
 
 /** The encoder's output [S, B, D]. */
@@ -74,27 +81,21 @@ export function encode(p: Parameters, model: TranslationModel, { ids, lengths }:
   return lastNorm(p, model, 'encoder', x);
 }
 
-/** The decoder's states [T, B, D] over the output [S, B, D] of an encoder. */
-export function decode(
-  p: Parameters,
-  model: TranslationModel,
-  previous: Tensor,
-  memory: Tensor,
-  visible: { readonly limit?: Tensor; readonly lengths?: Tensor },
-): Tensor {
+/** The decoder's states [T, B, D], with `cross` as the attention of each layer over the source. */
+export function decode(p: Parameters, model: TranslationModel, previous: Tensor, cross: Attend): Tensor {
   const [steps] = previous.shape;
   const self = attentionBias(steps, steps, { causal: true }, p.dtype);
-  const cross = attentionBias(steps, memory.shape[0], visible, p.dtype);
   let x = embed(p, model, 'decoder', previous);
   for (let l = 0; l < model.decoderLayers; l++) {
-    x = decoderLayer(p.under('decoder').under('layers').under(l), x, memory, { self, cross }, layerOptions(model));
+    x = decoderLayer(p.under('decoder').under('layers').under(l), x, { self, cross }, layerOptions(model));
   }
   return lastNorm(p, model, 'decoder', x);
 }
 
 /**
- * The decoder over an encoder that begins anew with every token (Ma et al. 2019): state i sees the encoding of the
- * first i + limit + 1 source tokens on their own.
+ * The decoder over an encoder that re-encodes the source with every token (Ma et al. 2019): state i sees the encoding of the
+ * first i + limit + 1 source tokens on their own. Sentence b at step i is encoded as the sentence i·B + b, which is T
+ * times the work of one encoding.
  */
 function decodePrefixes(
   p: Parameters,
@@ -104,16 +105,23 @@ function decodePrefixes(
   limit: Tensor,
 ): Tensor {
   const [steps, batch] = previous.shape;
+  const all = multiplyDims(steps, batch);
   const read = prefixes(source, steps, limit);
   const memory = encode(p, model, read); // [S, T·B, D]
-  const self = attentionBias(steps, steps, { causal: true }, p.dtype);
-  const cross = attentionBias(1, memory.shape[0], { lengths: read.lengths }, p.dtype);
-  let x = embed(p, model, 'decoder', previous);
-  for (let l = 0; l < model.decoderLayers; l++) {
-    const layer = p.under('decoder').under('layers').under(l);
-    x = prefixDecoderLayer(layer, x, memory, { self, cross }, layerOptions(model), [steps, batch]);
-  }
-  return lastNorm(p, model, 'decoder', x);
+  const visible = attentionBias(1, memory.shape[0], { lengths: read.lengths }, p.dtype); // [T·B, 1, 1, S]
+  const over = attentionOver(memory, visible, layerOptions(model));
+  return decode(p, model, previous, (cross, x) =>
+    reshape(over(cross, reshape(x, [1, all, model.width])), [steps, batch, model.width]),
+  );
+}
+
+/** The first min(i + limit_b + 1, length_b) tokens of sentence b for each step i, as sentences of their own. */
+function prefixes({ ids, lengths }: Sources, steps: Dim, limit: Tensor): Sources {
+  const [source, batch] = ids.shape;
+  const all = multiplyDims(steps, batch);
+  const repeated = broadcastTo(expandDims(ids, 1), [source, steps, batch]); // [S, T, B]
+  const read = minimum(add(add(expandDims(range(steps), 1), limit), 1), lengths); // [T, B]
+  return { ids: reshape(repeated, [source, all]), lengths: reshape(read, [all]) };
 }
 
 /** The output projection [V, D]; logits are states·weightᵀ. */
@@ -143,7 +151,7 @@ export function embed(
   return dropout(add(tokens, expandDims(gather(angles, positions), 1)), model.dropout);
 }
 
-/** What `nn.encoderLayer` and `nn.decoderLayer` have to know. */
+/** Options of `nn.encoderLayer` and `nn.decoderLayer`. */
 export function layerOptions(model: TranslationModel): TransformerLayerOptions {
   const { heads, ffn, dropout: rate, attentionDropout, activationDropout, norm } = model;
   return {
@@ -157,7 +165,7 @@ export function layerOptions(model: TranslationModel): TransformerLayerOptions {
   };
 }
 
-/** With pre-norm the sum of all blocks leaves the last layer as it is: it is normalised once more. */
+/** With pre-norm, nothing has normalised the sum of all blocks after the last layer: this does. */
 export function lastNorm(p: Parameters, { norm }: TranslationModel, side: 'encoder' | 'decoder', x: Tensor): Tensor {
   return norm === 'pre' ? layerNorm(p.under(side).under('layer_norm'), x) : x;
 }

@@ -3,6 +3,7 @@ import {
   add,
   attentionBias,
   cast,
+  concat,
   cumsum,
   type Dim,
   div,
@@ -27,14 +28,38 @@ import {
   type Tensor,
   transpose,
 } from '../../tensor/index.js';
+import { decode, encode, type Sources } from '../model/transformer.js';
 import { lookback, type MonotonicModel, movingHeads } from './config.js';
 
 /*
- * Attention over the source whose heads move forward only, in expectation over where they stop: what training needs.
- * `steps.ts` has the same attention with heads that do stop.
+ * A decoder whose attention over the source has heads that move forward only, in expectation over where they stop: what
+ * training needs. `steps.ts` has the same attention with heads that do stop.
  *
  * Names: B sentences, H heads, M of them that move (`movingHeads`), T target and S source positions, width D.
  */
+
+/**
+ * The decoder's states [T, B, D] in expectation over where its heads stop, and the source tokens that each moving head
+ * of each layer is expected to have read at each step, [B, L·M, T]. The parameters are those of `model/transformer.ts`,
+ * and in each `encoder_attn` besides: `monotonic_q_proj`, `monotonic_k_proj` and `monotonic_bias`; `mma-h` has no
+ * `q_proj` and `k_proj`.
+ */
+export function translateMonotonically(
+  p: Parameters,
+  model: MonotonicModel,
+  source: Sources,
+  previous: Tensor,
+  { noise }: { readonly noise: boolean },
+): { readonly states: Tensor; readonly delays: Tensor } {
+  const memory = encode(p, model, source); // [S, B, D]
+  const delays: Tensor[] = [];
+  const states = decode(p, model, previous, (cross, x) => {
+    const crossed = monotonicAttention(cross, x, memory, model, { lengths: source.lengths, noise });
+    delays.push(crossed.delays);
+    return crossed.found;
+  });
+  return { states, delays: concat(delays, 1) };
+}
 
 export interface MonotonicAttentionOptions {
   /** i64 [B]: source tokens of each sentence, its end counted. */

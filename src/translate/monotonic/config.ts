@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { section } from '../../run/index.js';
+import { problemKind } from '../../schedule/problem-kind.js';
 import { translationSchema } from '../config.js';
 import type { TranslationModel } from '../model/config.js';
 
@@ -77,3 +78,10 @@ export function latencyWeights(config: MonotonicConfig): { latencyWeight: number
   const { latencyWeight = hard ? 0 : 0.1, varianceWeight = hard ? 0.1 : 0 } = config;
   return { latencyWeight, varianceWeight };
 }
+
+export const monotonicKind = problemKind({
+  schema: monotonicSchema,
+  create: async (config, context) => (await import('./problem.js')).MonotonicProblem.create(config, context),
+  evaluate: async (run, flags) => (await import('../evaluate-run.js')).evaluateTranslationRun(run, flags),
+  verbs: ['translate'],
+});

@@ -9,19 +9,18 @@ import {
   restoreTraining,
   type Task,
 } from '../../schedule/index.js';
-import { batchFeeds, type TranslationBatch, targetTokens } from '../batch.js';
-import { createTraining, learningRateOf, type ProblemOptions } from '../learning.js';
-import { TrainingData } from '../training-data.js';
+import { type Batch, pairCount } from '../corpus/batches.js';
+import { targetTokens, updateFeeds } from '../model/loss.js';
+import { saveMonotonic, warmStartMonotonic } from '../trained.js';
+import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from '../training.js';
 import { latencyWeights, type MonotonicConfig, type MonotonicModel, monotonicModel } from './config.js';
-import { type CorpusFigures, MonotonicEvaluation } from './evaluation.js';
-import { monotonicLossModel } from './loss.js';
-import { saveMonotonic, warmStartMonotonic } from './trained.js';
+import { type CorpusFigures, MonotonicEvaluation, monotonicLossModel } from './loss.js';
 
 /**
  * Translation with monotonic attention as a problem. There is one task: when to read is learned together with the model,
  * and the weights of the latency losses say where it ends up between early and right.
  */
-export class MonotonicProblem implements Problem<TranslationBatch> {
+export class MonotonicProblem implements Problem<readonly Batch[]> {
   readonly tasks: readonly Task[];
   readonly main = 0;
   readonly features = [];
@@ -53,22 +52,22 @@ export class MonotonicProblem implements Problem<TranslationBatch> {
     }
   }
 
-  nextBatch(): TranslationBatch {
+  nextBatch(): readonly Batch[] {
     return this.parts.data.next();
   }
 
-  sizeOf({ size }: TranslationBatch): number {
-    return size;
+  sizeOf(batches: readonly Batch[]): number {
+    return pairCount(batches);
   }
 
-  /** With one task there is nothing to be scheduled, and nothing to be seen for it. */
+  /** With one task there is nothing to schedule, so no features. */
   writeFeatures(): void {}
 
   /** With the losses ℓ of sentences of |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|. */
-  async train(batch: TranslationBatch, { weights }: Assignment): Promise<number> {
-    const scale = 1 / targetTokens(batch, weights);
-    const feeds = batchFeeds(
-      batch,
+  async train(batches: readonly Batch[], { weights }: Assignment): Promise<number> {
+    const scale = 1 / targetTokens(batches, weights);
+    const feeds = updateFeeds(
+      batches,
       () => 0,
       weights.map((weight) => weight * scale),
     );

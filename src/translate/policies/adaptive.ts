@@ -1,17 +1,19 @@
 import { InputError } from '../../errors.js';
 import type { Counts, Policy, View } from '../decode/policy.js';
-import { probability, wholeFrom1 } from './settings.js';
+import { complete, type OptionsOf, type PolicyDescription, type PolicySetting } from './description.js';
 
-export interface AdaptiveOptions {
-  /** k_min: with a smaller lag it always READs. Default 1. */
-  readonly min?: number;
-  /** k_max: with this lag it always WRITEs. Default 10. */
-  readonly max?: number;
-  /** ρ at the lag k_min. Default 1. */
-  readonly from?: number;
-  /** ρ at the lag k_max; between the two ρ is linear. Default 0. */
-  readonly to?: number;
-}
+const settings = {
+  /** k_min: with a smaller lag it always READs. */
+  min: { kind: 'whole', default: 1, slider: { label: 'shortest', max: 10, start: 1 } },
+  /** k_max: with this lag it always WRITEs. */
+  max: { kind: 'whole', default: 10, slider: { label: 'longest', max: 12, start: 10 } },
+  /** ρ at the lag k_min. */
+  from: { kind: 'share', default: 1, slider: { label: 'ρ first', max: 1, start: 1 } },
+  /** ρ at the lag k_max; between the two ρ is linear. */
+  to: { kind: 'share', default: 0, slider: { label: 'ρ last', max: 1, start: 0 } },
+} satisfies Record<string, PolicySetting>;
+
+export type AdaptiveOptions = OptionsOf<typeof settings>;
 
 /**
  * Choosing among wait-k_min … wait-k_max by confidence (Zheng et al. 2020). With the lag l = |read| − |written| the model
@@ -23,11 +25,7 @@ export interface AdaptiveOptions {
  * training for wait-l.
  */
 export function adaptive(options: AdaptiveOptions = {}, waits: readonly number[] = [1]): Policy {
-  const { min = 1, max = 10, from = 1, to = 0 } = options;
-  wholeFrom1('min', min);
-  wholeFrom1('max', max);
-  probability('from', from);
-  probability('to', to);
+  const { min, max, from, to } = complete(settings, options);
   if (min > max) throw new InputError(`expected at most max = ${max}, found ${min}`, { key: 'min' });
   const threshold = (lag: number): number => from - ((lag - min) * (from - to)) / (max - min);
   const views = new Map<number, View>();
@@ -47,6 +45,22 @@ export function adaptive(options: AdaptiveOptions = {}, waits: readonly number[]
     },
   };
 }
+
+export const adaptivePolicy: PolicyDescription = {
+  name: 'adaptive',
+  title: 'adaptive',
+  label: 'Zheng et al.',
+  help: 'wait-min … wait-max by confidence, thresholds from … to',
+  settings,
+  models: ['wait-k'],
+  create: (spec, models) => {
+    const waits = models.filter((wait) => typeof wait === 'number');
+    if (waits.length === models.length) return adaptive(spec as AdaptiveOptions, waits);
+    throw new InputError('adaptive is for models of wait-k, this one was trained on whole sentences', {
+      key: 'policy',
+    });
+  },
+};
 
 function nearest(waits: readonly number[], lag: number): number {
   const distance = (place: number): number => Math.abs(waits[place] - lag);

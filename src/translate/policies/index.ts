@@ -1,4 +1,144 @@
+import { InputError } from '../../errors.js';
+import type { Policy } from '../decode/policy.js';
+import { adaptivePolicy } from './adaptive.js';
+import { alignAttPolicy } from './alignatt.js';
+import type { PolicyDescription, PolicySetting, PolicySpec, TrainedFor } from './description.js';
+import { edAttPolicy } from './edatt.js';
+import { monotonicPolicy } from './monotonic.js';
+import { waitIfDiffPolicy, waitIfWorsePolicy } from './wait-if.js';
+import { waitKPolicy } from './wait-k.js';
+
 export { type AdaptiveOptions, adaptive } from './adaptive.js';
+export { type AlignAttOptions, alignAtt } from './alignatt.js';
+export {
+  type PolicyDescription,
+  type PolicyKind,
+  type PolicySetting,
+  type PolicySpec,
+  policyExample,
+  policyKind,
+  runsOver,
+  type TrainedFor,
+} from './description.js';
+export { type EdAttOptions, edAtt } from './edatt.js';
 export { monotonic } from './monotonic.js';
-export { createPolicy, fileNameOf, ownPolicy, type PolicySpec, parsePolicies, type Training } from './spec.js';
 export { type WaitIfOptions, waitIfDiff, waitIfWorse } from './wait-if.js';
+export { waitK } from './wait-k.js';
+
+/** Every policy, in the order in which people see them. Append your own at the end. */
+export const policies: PolicyDescription[] = [
+  waitKPolicy,
+  waitIfWorsePolicy,
+  waitIfDiffPolicy,
+  adaptivePolicy,
+  alignAttPolicy,
+  edAttPolicy,
+  monotonicPolicy,
+];
+
+export function policyNamed(name: string): PolicyDescription | undefined {
+  return policies.find((policy) => policy.name === name);
+}
+
+/**
+ * Reads `wait-k:3`, `wait-if-diff:initial=2,step=1`, `adaptive:min=1,max=10,from=1,to=0` or `monotonic`. Settings may
+ * be left out, and may be lists, `wait-k:1,3,5` or `wait-if-diff:initial=2,4,step=1,2`, which stand for all combinations.
+ */
+export function parsePolicies(text: string): PolicySpec[] {
+  const [, name, settings] = /^([a-z-]+)(?::(.+))?$/.exec(text.trim()) ?? [];
+  const policy = name === undefined ? undefined : policyNamed(name);
+  if (policy === undefined) throw unknown(text);
+  const given = lists(policy, settings);
+  const count = [...given.values()].reduce((product, { length }) => product * length, 1);
+  if (count > MOST) throw new InputError(`it stands for ${count} policies, expected ${MOST} at most`, KEY);
+  let specs: Record<string, unknown>[] = [{ name: policy.name }];
+  for (const [key, values] of given) {
+    specs = specs.flatMap((spec) => values.map((value) => ({ ...spec, [key]: value })));
+  }
+  return specs as unknown as PolicySpec[];
+}
+
+/** The policy over models that were trained so; see `adaptive` for more than one. */
+export function createPolicy(spec: PolicySpec, models: readonly TrainedFor[]): Policy {
+  const policy = policyNamed(spec.name);
+  if (policy === undefined) throw unknown(spec.name);
+  const [first] = models;
+  if (policy.models.includes('monotonic') !== (first === 'monotonic')) {
+    const own = first === 'monotonic' ? 'decides itself (monotonic)' : 'has no monotonic attention';
+    throw new InputError(`${spec.name} is not for this model: it ${own}`, KEY);
+  }
+  return policy.create(spec, models);
+}
+
+/** The policy that a model was trained for. */
+export function ownPolicy(models: readonly TrainedFor[]): Policy {
+  return createPolicy({ name: models[0] === 'monotonic' ? 'monotonic' : 'wait-k' }, models);
+}
+
+/** A policy's name as part of a file's: `wait-3`, `wait-if-diff-initial-2-step-1`. */
+export function fileNameOf({ name }: Policy): string {
+  return name.replace('wait-k:', 'wait-').replaceAll(/[:=,]/g, '-');
+}
+
+/** Longest wait, as in the configuration, and most policies that a text can stand for: who sends it may be anybody. */
+const LONGEST = 1000;
+const MOST = 1000;
+
+/** A value as it is written; undefined where it is none of the kind. */
+const READ: Readonly<Record<PolicySetting['kind'], (text: string) => number | string | undefined>> = {
+  whole: (text) => (/^[1-9]\d{0,3}$/.test(text) && Number(text) <= LONGEST ? Number(text) : undefined),
+  wait: (text) => (text === 'full' ? 'full' : READ.whole(text)),
+  share: (text) => (/^(0|1|[01]?\.\d+)$/.test(text) && Number(text) <= 1 ? Number(text) : undefined),
+  heads: (text) => (/^[1-9]\d{0,2}(\+[1-9]\d{0,2}){0,63}$/.test(text) ? text : undefined),
+};
+
+const EXPECTED: Readonly<Record<PolicySetting['kind'], string>> = {
+  whole: `a whole number from 1 to ${LONGEST}`,
+  wait: `a whole number from 1 to ${LONGEST}`,
+  share: 'a number from 0 to 1',
+  heads: 'numbers of heads from 1 on, as 1+4',
+};
+
+const KEY = { key: 'policy' };
+
+function unknown(text: string): InputError {
+  const known = policies.map(({ name }) => name).join(', ');
+  return new InputError(`expected one of ${known} with its settings, found ${JSON.stringify(text)}`, KEY);
+}
+
+/** `a=1,2,b=3` as a ↦ 1, 2 and b ↦ 3. */
+function lists({ name: policy, settings, unnamed }: PolicyDescription, text = ''): Map<string, (number | string)[]> {
+  const found = new Map<string, (number | string)[]>();
+  let key = unnamed;
+  for (const piece of text === '' ? [] : text.split(',')) {
+    const [value, name] = piece
+      .split('=')
+      .map((part) => part.trim())
+      .reverse();
+    if (name !== undefined) key = name;
+    const setting = key !== undefined && Object.hasOwn(settings, key) ? settings[key] : undefined;
+    if (key === undefined || setting === undefined || (name !== undefined && found.has(name))) {
+      const known = Object.keys(settings).join(', ') || 'none';
+      throw new InputError(`${JSON.stringify(piece)} is no setting of ${policy}, expected each once of: ${known}`, KEY);
+    }
+    const number = READ[setting.kind](value);
+    if (number === undefined) {
+      throw new InputError(
+        `expected ${EXPECTED[setting.kind]} for ${key} of ${policy}, found ${JSON.stringify(value)}`,
+        KEY,
+      );
+    }
+    found.set(key, [...(found.get(key) ?? []), number]);
+  }
+  return found;
+}
+
+/** The policies that `--k` and `--policy` name together; undefined where neither is given. */
+export function policyTexts(flags: {
+  readonly k?: readonly number[];
+  readonly policy?: readonly string[];
+}): string[] | undefined {
+  const { k, policy } = flags;
+  if (k === undefined && policy === undefined) return undefined;
+  return [...(k === undefined ? [] : [`wait-k:${k.join(',')}`]), ...(policy ?? [])];
+}

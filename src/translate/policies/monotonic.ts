@@ -1,4 +1,5 @@
 import type { Policy } from '../decode/policy.js';
+import type { PolicyDescription } from './description.js';
 
 /** Monotonic attention decides itself: READ while one of its heads asks for a source token that has not been read. */
 export function monotonic(): Policy {
@@ -8,3 +9,13 @@ export function monotonic(): Policy {
     decide: ({ ended, proposals }) => (!ended && (proposals[0]?.wantsMore ?? true) ? 'READ' : 'WRITE'),
   };
 }
+
+export const monotonicPolicy: PolicyDescription = {
+  name: 'monotonic',
+  title: 'monotonic attention',
+  label: 'monotonic',
+  help: 'the decision of a model with monotonic attention',
+  settings: {},
+  models: ['monotonic'],
+  create: monotonic,
+};

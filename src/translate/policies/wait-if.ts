@@ -1,18 +1,20 @@
 import type { Policy, Proposal } from '../decode/policy.js';
 import { special } from '../text/vocabulary.js';
-import { wholeFrom1 } from './settings.js';
+import { complete, type OptionsOf, type PolicyDescription, type PolicySetting } from './description.js';
 
-export interface WaitIfOptions {
-  /** Tokens that are read before the model is first asked. Default 3. */
-  readonly initial?: number;
-  /** Tokens that are read at a time after that. Default 1. */
-  readonly step?: number;
-}
+const settings = {
+  /** Tokens that are read before the model is first asked. */
+  initial: { kind: 'whole', default: 3, slider: { label: 'first', max: 10, start: 2 } },
+  /** Tokens that are read at a time after that. */
+  step: { kind: 'whole', default: 1, slider: { label: 'step', max: 5, start: 1 } },
+} satisfies Record<string, PolicySetting>;
+
+export type WaitIfOptions = OptionsOf<typeof settings>;
 
 /**
  * Wait-if-diff (Cho and Esipova 2016): the next token is written if `step` more source tokens have not changed it, that
- * is argmax p(y | y_<t, x_≤r) = argmax p(y | y_<t, x_≤r−step); otherwise reading goes on. What is written is decoded
- * anew after every READ, as a model of whole sentences needs it.
+ * is argmax p(y | y_<t, x_≤r) = argmax p(y | y_<t, x_≤r−step); otherwise it READs. What is written is re-decoded
+ * after every READ, as a full-sentence model needs it.
  */
 export function waitIfDiff(options: WaitIfOptions = {}): Policy {
   return waitIf('diff', options, (now, before) => now.token === before.token);
@@ -25,11 +27,10 @@ export function waitIfWorse(options: WaitIfOptions = {}): Policy {
 
 function waitIf(
   what: 'diff' | 'worse',
-  { initial = 3, step = 1 }: WaitIfOptions,
+  options: WaitIfOptions,
   settled: (now: Proposal, before: Proposal) => boolean,
 ): Policy {
-  wholeFrom1('initial', initial);
-  wholeFrom1('step', step);
+  const { initial, step } = complete(settings, options);
   return {
     name: `wait-if-${what}:initial=${initial},step=${step}`,
     look: ({ read, ended }) => {
@@ -45,3 +46,25 @@ function waitIf(
     },
   };
 }
+
+const OVER: PolicyDescription['models'] = ['wait-k', 'full'];
+
+export const waitIfWorsePolicy: PolicyDescription = {
+  name: 'wait-if-worse',
+  title: 'wait-if-worse',
+  label: 'WIW',
+  help: 'write what a further read has neither changed nor made less likely',
+  settings,
+  models: OVER,
+  create: (spec) => waitIfWorse(spec as WaitIfOptions),
+};
+
+export const waitIfDiffPolicy: PolicyDescription = {
+  name: 'wait-if-diff',
+  title: 'wait-if-diff',
+  label: 'WID',
+  help: 'write what a further read has not changed',
+  settings,
+  models: OVER,
+  create: (spec) => waitIfDiff(spec as WaitIfOptions),
+};

@@ -2,11 +2,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
-import { readText, writeFileAtomic } from '../../files.js';
-import { type BpeCodes, formatBpeCodes, parseBpeCodes } from './bpe-codes.js';
+import { readBytes, readText, writeFileAtomic } from '../../files.js';
+import { type BpeCodes, formatBpeCodes, parseBpeCodes } from './bpe.js';
 import type { PipelineConfig } from './pipeline.js';
-import { parseVocabulary, type Vocabulary } from './vocabulary.js';
-import { formatCounts, parseCounts, type WordCounts } from './word-counts.js';
+import { formatCounts, parseCounts, parseVocabulary, type Vocabulary, type WordCounts } from './vocabulary.js';
 
 /** All that turns the text of one language into ids and back. */
 export interface Language {
@@ -14,6 +13,7 @@ export interface Language {
   readonly codes?: BpeCodes;
   readonly units?: WordCounts;
   readonly tokenizerJson?: string;
+  readonly sentencePiece?: Uint8Array;
   readonly vocabulary: Vocabulary;
 }
 
@@ -31,7 +31,7 @@ const tokenizerSchema = z.discriminatedUnion('kind', [
     escape: z.boolean().optional(),
     protectedPatterns: z.array(z.string()).optional(),
   }),
-  z.strictObject({ kind: z.enum(['none', 'char', 'jieba', 'huggingface']) }),
+  z.strictObject({ kind: z.enum(['none', 'char', 'jieba', 'huggingface', 'sentencepiece']) }),
 ]);
 
 const pipelineSchema = z.strictObject({
@@ -48,16 +48,17 @@ const textSchema = z.strictObject({ source: pipelineSchema, target: pipelineSche
 
 /**
  * Writes the languages into a folder: `text.json`, and for each language L `dict.L.txt`, `codes.L`, `units.L` and
- * `tokenizer.L.json` as far as they are used. A corpus and a run carry these files, so that either can read text alone.
+ * `tokenizer.L.json` or `spm.L.model` as far as they are used. A corpus and a run carry these files, so that either can read text alone.
  */
 export function saveLanguages(folder: string, { source, target }: Languages): void {
   for (const language of [source, target]) {
     const name = language.config.language;
-    const write = (file: string, content: string): void => writeFileAtomic(join(folder, file), content);
+    const write = (file: string, content: string | Uint8Array): void => writeFileAtomic(join(folder, file), content);
     write(`dict.${name}.txt`, language.vocabulary.format());
     if (language.codes) write(`codes.${name}`, formatBpeCodes(language.codes));
     if (language.units) write(`units.${name}`, formatCounts(language.units));
     if (language.tokenizerJson !== undefined) write(`tokenizer.${name}.json`, language.tokenizerJson);
+    if (language.sentencePiece !== undefined) write(`spm.${name}.model`, language.sentencePiece);
   }
   const text = { source: source.config, target: target.config };
   writeFileAtomic(join(folder, textFile), `${JSON.stringify(text, null, 2)}\n`);
@@ -89,6 +90,8 @@ function load(folder: string, config: PipelineConfig): Language {
   const units = optional(`units.${config.language}`, parseCounts);
   const missing = (name: string): InputError =>
     new InputError('the file is missing, text.json refers to it', { file: join(folder, name) });
+  const spm = join(folder, `spm.${config.language}.model`);
+  if (config.tokenizer.kind === 'sentencepiece' && !existsSync(spm)) throw missing(`spm.${config.language}.model`);
   if (config.bpe && !codes) throw missing(`codes.${config.language}`);
   if (config.bpe?.threshold !== undefined && !units) throw missing(`units.${config.language}`);
   return {
@@ -96,6 +99,7 @@ function load(folder: string, config: PipelineConfig): Language {
     codes,
     units,
     tokenizerJson: optional(`tokenizer.${config.language}.json`, (text) => text),
+    sentencePiece: existsSync(spm) ? readBytes(spm) : undefined,
     vocabulary: parseVocabulary(readText(dict), dict),
   };
 }

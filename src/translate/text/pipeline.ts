@@ -1,9 +1,8 @@
-import { type BpeSegmenter, bpeSegmenter, joinUnits, separator } from './bpe.js';
-import type { BpeCodes } from './bpe-codes.js';
-import { lowercase } from './lowercase.js';
-import { punctuationNormalizer } from './punctuation.js';
-import { type TokenizerConfig, type WordTokenizer, wordTokenizer } from './tokenizers.js';
-import type { WordCounts } from './word-counts.js';
+import { latencyUnit } from '../../metrics/tokenizers.js';
+import { type BpeCodes, type BpeSegmenter, bpeSegmenter, joinUnits, separator } from './bpe.js';
+import { lowercase, punctuationNormalizer } from './normalize.js';
+import { type TokenizerConfig, type TokenizerFiles, type WordTokenizer, wordTokenizer } from './tokenizers.js';
+import type { WordCounts } from './vocabulary.js';
 
 /** How the text of one language becomes tokens: lower case, punctuation, tokeniser, byte pair encoding, in this order. */
 export interface PipelineConfig {
@@ -23,18 +22,18 @@ export interface PipelineConfig {
 }
 
 /** What a pipeline needs besides its config, read from files. */
-export interface PipelineData {
+export interface PipelineData extends TokenizerFiles {
   readonly codes?: BpeCodes;
   /** Subword units of this language's training text, for `bpe.threshold`. */
   readonly units?: WordCounts;
-  /** Content of `tokenizer.json`. */
-  readonly tokenizerJson?: string;
 }
 
 export interface TextPipeline {
   readonly config: PipelineConfig;
   /** In `decode`, a token may be glued to the word before it, as a comma is: a word is complete when the next begins. */
   readonly attaches: boolean;
+  /** Its text arrives character by character: the language has no spaces, and characters are its tokens. */
+  readonly byCharacter: boolean;
   /** Tokens before byte pair encoding. */
   words(line: string): string[];
   /** Byte pair encoding of such tokens. */
@@ -61,9 +60,10 @@ export interface TextPipeline {
 export interface WordEncoder {
   /**
    * Tokens that the next word settles. A word ending in a full stop or an apostrophe may be the end of the sentence or
-   * not, which Moses treats differently, so it is held back until the next word or the end.
+   * not, which Moses treats differently, so it is held back until the next word or the end. `joined`: there is no space
+   * before it, as between characters that arrive one by one (`TextPipeline.byCharacter`).
    */
-  push(word: string): string[];
+  push(word: string, joined?: boolean): string[];
   end(): string[];
 }
 
@@ -74,7 +74,7 @@ export interface TokenDecoder {
 }
 
 export async function textPipeline(config: PipelineConfig, data: PipelineData = {}): Promise<TextPipeline> {
-  const tokenizer = await wordTokenizer(config.tokenizer, config.language, data.tokenizerJson);
+  const tokenizer = await wordTokenizer(config.tokenizer, config.language, data);
   const normalize = config.normalize ? punctuationNormalizer(config.language) : undefined;
   const clean = (text: string): string => {
     const cased = config.lowercase ? lowercase(text) : text;
@@ -88,6 +88,7 @@ export async function textPipeline(config: PipelineConfig, data: PipelineData = 
   return {
     config,
     attaches: tokenizer.attaches,
+    byCharacter: config.tokenizer.kind === 'char' && latencyUnit(config.language) === 'char',
     words,
     segment,
     encode: (line) => segment(words(line)),
@@ -118,19 +119,19 @@ function wordEncoder(
 ): WordEncoder {
   let first = true;
   let held: string | null = null;
-  const encode = (word: string, next: string | null): string[] => {
-    const tokens = tokenizer.tokenize(word, { first, next });
+  const encode = (word: string, next: string | null, joined = false): string[] => {
+    const tokens = tokenizer.tokenize(word, { first: first || joined, next });
     first = false;
     return segment(tokens);
   };
   return {
-    push(word) {
+    push(word, joined = false) {
       const current = clean(word).trim();
       if (current === '') return [];
       const tokens = held === null ? [] : encode(held, current);
       held = null;
       if (tokenizer.looksAhead(current)) held = current;
-      else tokens.push(...encode(current, 'X'));
+      else tokens.push(...encode(current, 'X', joined));
       return tokens;
     },
     end() {

@@ -1,6 +1,4 @@
 import { InputError } from '../../errors.js';
-import { compareCodePoints } from './code-points.js';
-import type { WordCounts } from './word-counts.js';
 
 /** Ids of the special tokens, as in fairseq; the vocabulary's own tokens follow from 4. */
 export const special = { bos: 0, pad: 1, eos: 2, unk: 3 } as const;
@@ -97,4 +95,56 @@ export function parseVocabulary(text: string, file = 'dict.txt'): Vocabulary {
     entries.push([token, Number(count)]);
   });
   return new Vocabulary(entries);
+}
+
+/** How often each token occurs, in the order the tokens were first seen. */
+export type WordCounts = Map<string, number>;
+
+/** Adds tokens to the counts, each `times` times. */
+export function countWords(counts: WordCounts, tokens: readonly string[], times = 1): void {
+  for (const token of tokens) if (token !== '') counts.set(token, (counts.get(token) ?? 0) + times);
+}
+
+export function sumCounts(parts: readonly WordCounts[]): WordCounts {
+  const sum: WordCounts = new Map();
+  for (const part of parts) for (const [word, count] of part) sum.set(word, (sum.get(word) ?? 0) + count);
+  return sum;
+}
+
+/** `token count` a line, the most frequent first, ties in the order first seen: the vocabulary of subword-nmt. */
+export function formatCounts(counts: WordCounts): string {
+  return [...counts]
+    .sort(([, a], [, b]) => b - a)
+    .map(([token, count]) => `${token} ${count}\n`)
+    .join('');
+}
+
+export function parseCounts(text: string, file = 'vocabulary'): WordCounts {
+  const counts: WordCounts = new Map();
+  text.split('\n').forEach((line, i, all) => {
+    if (line === '' && i === all.length - 1) return;
+    const [, token, count] = /^(.+) ([0-9]+)\r?$/.exec(line) ?? [];
+    if (token === undefined) {
+      throw new InputError(`expected a token and its count, found ${JSON.stringify(line)}`, { file, line: i + 1 });
+    }
+    counts.set(token, Number(count));
+  });
+  return counts;
+}
+
+/** Order of two strings by code points, as Python compares them; JavaScript's `<` orders UTF-16 units. */
+export function compareCodePoints(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x !== y) return rank(x) - rank(y);
+  }
+  return a.length - b.length;
+}
+
+// Surrogates stand for the code points above U+FFFF, so they come after U+E000–U+FFFF.
+function rank(unit: number): number {
+  if (unit < 0xd800) return unit;
+  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
 }

@@ -1,0 +1,124 @@
+import type { LiveSentence } from 'tcts/serve/live-sentence.js';
+import type { ClientMessage, LiveEvent, ServerMessage } from 'tcts/serve/messages.js';
+
+export type { LiveEvent };
+
+/** Called while a sentence is translated. */
+export interface SessionListener {
+  onEvent(event: LiveEvent): void;
+  onText(text: string): void;
+  onDone(endedEarly: boolean): void;
+  onError(message: string): void;
+}
+
+/** A sentence under way, wherever its model runs. */
+export interface Session {
+  /** The model is open. Never rejects: what goes wrong is told to the listener. */
+  readonly ready: Promise<void>;
+  push(word: string): void;
+  end(): void;
+  changePolicy(spec: string): void;
+  stop(): void;
+}
+
+export type BeginSession = (run: string, policy: string, listener: SessionListener) => Session;
+
+/** A sentence that the server translates; all of them share one WebSocket. */
+export const beginOnServer: BeginSession = (run, policy, listener) => {
+  const lane = String(++count);
+  const ready = new Promise<void>((resolve) => {
+    lanes.set(lane, { listener, resolve });
+  });
+  send({ type: 'begin', lane, run, policy });
+  return {
+    ready,
+    push: (word) => send({ type: 'word', lane, word }),
+    end: () => send({ type: 'end', lane }),
+    changePolicy: (spec) => send({ type: 'policy', lane, policy: spec }),
+    stop: () => {
+      if (lanes.has(lane)) send({ type: 'stop', lane });
+      leave(lane);
+    },
+  };
+};
+
+let count = 0;
+let socket: WebSocket | undefined;
+const lanes = new Map<string, { listener: SessionListener; resolve: () => void }>();
+
+function send(message: ClientMessage): void {
+  if (!lanes.has(message.lane)) return; // its sentence is over
+  if (socket === undefined || socket.readyState > WebSocket.OPEN) socket = connect();
+  const own = socket;
+  const text = JSON.stringify(message);
+  if (own.readyState === WebSocket.OPEN) own.send(text);
+  else own.addEventListener('open', () => own.send(text), { once: true });
+}
+
+function connect(): WebSocket {
+  const opened = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/live`);
+  opened.addEventListener('message', ({ data }) => receive(JSON.parse(data) as ServerMessage));
+  opened.addEventListener('close', ({ reason }) => {
+    if (socket === opened) socket = undefined;
+    failAll(reason === '' ? 'the connection to the server is lost' : `the server has closed the connection: ${reason}`);
+  });
+  return opened;
+}
+
+function receive(message: ServerMessage): void {
+  const lane = lanes.get(message.lane ?? '');
+  if (message.type === 'error') {
+    if (message.lane === undefined) failAll(message.message);
+    else leave(message.lane);
+    lane?.listener.onError(message.message);
+  } else if (message.type === 'begun') lane?.resolve();
+  else if (message.type === 'event') lane?.listener.onEvent(message);
+  else if (message.type === 'text') lane?.listener.onText(message.text);
+  else {
+    leave(message.lane);
+    lane?.listener.onDone(message.endedEarly);
+  }
+}
+
+function leave(lane: string): void {
+  lanes.get(lane)?.resolve();
+  lanes.delete(lane);
+}
+
+function failAll(message: string): void {
+  for (const [name, { listener }] of [...lanes]) {
+    leave(name);
+    listener.onError(message);
+  }
+}
+
+/** A sentence that is translated in the page itself. What that takes is loaded when it is first wanted. */
+export const beginInPage: BeginSession = (run, policy, listener) => {
+  let stopped = false;
+  const fail = (error: unknown) => {
+    if (!stopped) listener.onError(error instanceof Error ? error.message : String(error));
+  };
+  const sentence = import('./page-model.js').then(async ({ openInPage, LiveSentence }) => {
+    const model = await openInPage(run);
+    return { model, live: new LiveSentence(model, model.policy(policy), { ...listener, onError: fail }) };
+  });
+  sentence.catch(fail);
+  const later = (step: (live: LiveSentence) => void) => {
+    sentence.then(({ live }) => step(live)).catch(fail);
+  };
+  return {
+    ready: sentence.then(
+      () => undefined,
+      () => undefined,
+    ),
+    push: (word) => later((live) => live.push(word)),
+    end: () => later((live) => live.end()),
+    changePolicy: (spec) => {
+      sentence.then(({ live, model }) => live.change(model.policy(spec))).catch(fail);
+    },
+    stop: () => {
+      stopped = true;
+      later((live) => live.close());
+    },
+  };
+};

@@ -1,0 +1,241 @@
+import { useState } from 'preact/hooks';
+import { limits } from 'tcts/serve/limits.js';
+import { fetchTranslation, type Translation, usePolling } from './api.js';
+import { html } from './html.js';
+import { emptyLane, Lane, type LaneSetting } from './lane.js';
+import { readLink, writeLink } from './link.js';
+import { choiceFor, longestWait, offer, policyFromLink, policyToLink, specOf, startOf } from './policies.js';
+import { useSentence, wordsOf } from './sentence.js';
+import { Timeline } from './timeline.js';
+
+export function TranslateTab({ active }: { active: boolean }) {
+  const [translation, setTranslation] = useState<Translation>();
+  const [failure, setFailure] = useState<string>();
+  // Again and again: a model that has just been trained appears by itself.
+  usePolling(
+    active,
+    '',
+    async () => {
+      try {
+        const found = await fetchTranslation();
+        offer(found.policies);
+        setTranslation((before) => (JSON.stringify(before) === JSON.stringify(found) ? before : found));
+        setFailure(undefined);
+      } catch (error) {
+        setFailure((error as Error).message);
+      }
+    },
+    5000,
+  );
+  return html`
+    <p class="intro">
+      Watch a model translate a sentence while its words are still arriving: after every word it either waits for more
+      (READ) or commits to the next word of the translation (WRITE).
+    </p>
+    ${
+      translation === undefined
+        ? failure === undefined
+          ? html`<p class="hint">Looking for models …</p>`
+          : html`<p class="card message failed" role="alert">${failure}</p>`
+        : translation.runs.length === 0
+          ? html`<${NoModels} />`
+          : html`<${Stage} translation=${translation} />`
+    }
+  `;
+}
+
+function NoModels() {
+  return html`
+    <section class="card">
+      <h2>No model to translate with yet</h2>
+      <p>Train the toy pair, which takes about a minute; the model then appears here by itself:</p>
+      <pre>tcts train configs/toy.yaml</pre>
+    </section>
+  `;
+}
+
+function Stage({ translation }: { translation: Translation }) {
+  const [link] = useState(() => settingsOfLink(translation));
+  const [text, setText] = useState(link.text);
+  const [pace, setPace] = useState(link.pace);
+  const [typing, setTyping] = useState(false);
+  const [refusal, setRefusal] = useState<string>();
+  const [copied, setCopied] = useState('');
+  const [settings, setSettings] = useState<readonly LaneSetting[]>(link.lanes);
+  const stage = useSentence(settings, pace);
+  const examples = translation.runs.find(({ id }) => id === settings[0].run)?.examples ?? [];
+  const sentence = text.trim() === '' ? (examples[0]?.source ?? '') : text;
+  const reference = examples.find(({ source }) => source === stage.sentence)?.reference;
+
+  const isRefused = (line: string): boolean => {
+    const reason = tooLong(line);
+    setRefusal(reason);
+    return reason !== undefined;
+  };
+  const play = (line: string) => {
+    if (isRefused(line)) return;
+    setText(line);
+    setTyping(false);
+    stage.play(wordsOf(line));
+  };
+  const type = (line: string) => {
+    setText(line);
+    if (!isRefused(line) && typing) stage.follow(line);
+  };
+  const share = async () => {
+    const url = writeLink({ tab: 'translate', settings: linkOf(text, pace, settings) });
+    try {
+      await navigator.clipboard.writeText(url);
+      setCopied('The link is in the clipboard.');
+    } catch {
+      // Only pages that are served over TLS, or from this machine, may write there.
+      setCopied('The link is in the address bar.');
+    }
+  };
+  const change = (setting: LaneSetting) => {
+    setSettings(settings.map((old) => (old.name === setting.name ? setting : old)));
+    stage.changePolicy(setting.name, specOf(setting.policy));
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    if (typing) {
+      if (isRefused(text)) return;
+      stage.finish(text);
+      setText('');
+    } else if (sentence !== '') play(sentence);
+  };
+
+  return html`
+    <section class="card composer" aria-label="Sentence">
+      <label class="sentence">
+        Sentence
+        <textarea
+          rows="2"
+          placeholder=${typing ? 'Type: every word is read when a space follows it; Enter ends the sentence.' : sentence || 'Type or paste a sentence.'}
+          value=${text}
+          onInput=${(event: Event) => type((event.currentTarget as HTMLTextAreaElement).value)}
+          onKeyDown=${onKeyDown}
+        ></textarea>
+      </label>
+      <div class="controls">
+        ${
+          stage.busy
+            ? html`<button type="button" class="primary" onClick=${stage.stop}>■ Stop</button>`
+            : html`<button type="button" class="primary" disabled=${sentence === ''} onClick=${() => play(sentence)}>
+                ▶ ${text.trim() === '' ? 'Play an example' : 'Play'}
+              </button>`
+        }
+        <label class="knob">
+          <span>pace <b>${pace}</b> words/s</span>
+          <input
+            type="range" min="0.5" max="10" step="0.5" value=${pace}
+            onInput=${(event: Event) => setPace(Number((event.currentTarget as HTMLInputElement).value))}
+          />
+        </label>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked=${typing}
+            onChange=${(event: Event) => {
+              stage.clear();
+              setText('');
+              setRefusal(undefined);
+              setTyping((event.currentTarget as HTMLInputElement).checked);
+            }}
+          />
+          translate while I type
+        </label>
+        ${
+          settings.length === 1 &&
+          html`<button type="button" disabled=${stage.busy} onClick=${() => setSettings([settings[0], secondSetting(settings[0])])}>
+            Compare two settings
+          </button>`
+        }
+        <button type="button" onClick=${share}>Copy link</button>
+        <span class="hint" role="status">${copied}</span>
+      </div>
+      ${refusal !== undefined && html`<p class="message failed" role="alert">${refusal}</p>`}
+      ${
+        examples.length > 0 &&
+        html`<div class="examples" role="group" aria-label="Examples">
+          ${examples.map(({ source }) => html`<button type="button" class="chip" onClick=${() => play(source)}>${source}</button>`)}
+        </div>`
+      }
+    </section>
+    <${Timeline}
+      arrivals=${stage.arrivals}
+      lanes=${settings.map(({ name }) => ({ name, events: stage.states[name]?.events ?? [] }))}
+    />
+    <div class=${settings.length > 1 ? 'lanes two' : 'lanes'}>
+      ${settings.map(
+        (setting) => html`<${Lane}
+          key=${setting.name}
+          setting=${setting}
+          state=${stage.states[setting.name] ?? emptyLane}
+          translation=${translation}
+          reference=${reference}
+          busy=${stage.busy}
+          onChange=${change}
+          onRemove=${settings.length > 1 && setting.name === 'b' && !stage.busy ? () => setSettings([settings[0]]) : undefined}
+        />`,
+      )}
+    </div>
+  `;
+}
+
+/** Another setting to compare with: the same model, with a longer wait if it waits. */
+function secondSetting({ run, place, policy }: LaneSetting): LaneSetting {
+  if (policy.kind !== 'wait-k') return { name: 'b', run, place, policy: startOf(policy.kind) };
+  return {
+    name: 'b',
+    run,
+    place,
+    policy: { kind: 'wait-k', values: { k: Math.min(longestWait(), policy.values.k + 4) } },
+  };
+}
+
+/** Why a text is no sentence to translate; undefined if it is. */
+function tooLong(text: string): string | undefined {
+  if (text.length > MOST_CHARACTERS) {
+    return `A sentence can have ${MOST_CHARACTERS.toLocaleString('en')} characters here; this text has ${text.length.toLocaleString('en')}.`;
+  }
+  const words = wordsOf(text);
+  if (words.length > limits.sentenceTokens) {
+    return `A sentence can have ${limits.sentenceTokens} words here; this text has ${words.length}.`;
+  }
+  const long = words.find((word) => word.length > limits.wordLength);
+  return long && `A word can have ${limits.wordLength} characters here; “${long.slice(0, 20)}…” has ${long.length}.`;
+}
+
+const MOST_CHARACTERS = 5000;
+
+/** All that a link holds of this tab. */
+function linkOf(text: string, pace: number, lanes: readonly LaneSetting[]): URLSearchParams {
+  const settings = new URLSearchParams();
+  if (text !== '') settings.set('text', text);
+  settings.set('pace', String(pace));
+  for (const { name, run, place, policy } of lanes) {
+    settings.set(`${name}.run`, run);
+    if (place === 'page') settings.set(`${name}.place`, place);
+    policyToLink(name, policy, settings);
+  }
+  return settings;
+}
+
+function settingsOfLink({ runs, browser }: Translation): { text: string; pace: number; lanes: LaneSetting[] } {
+  const { tab, settings } = readLink();
+  const own = tab === 'translate' ? settings : new URLSearchParams();
+  const lanes = ['a', 'b'].flatMap((name): LaneSetting[] => {
+    const wanted = own.get(`${name}.run`);
+    const run = runs.find(({ id }) => id === wanted) ?? (name === 'a' ? runs[0] : undefined);
+    if (run === undefined) return [];
+    const policy = policyFromLink(name, own);
+    const place = browser && own.get(`${name}.place`) === 'page' ? 'page' : 'server';
+    return [
+      { name, run: run.id, place, policy: policy && run.policies.includes(policy.kind) ? policy : choiceFor(run) },
+    ];
+  });
+  const pace = Number(own.get('pace') ?? 2);
+  return { text: own.get('text') ?? '', pace: pace >= 0.5 && pace <= 10 ? pace : 2, lanes };
+}

@@ -1,0 +1,149 @@
+import { type Command, Option } from 'commander';
+import { InputError } from '../errors.js';
+import type { CheckpointChoice } from '../translate/index.js';
+import { policies, policyExample } from '../translate/policies/index.js';
+
+/** The parser of a flag whose value is a whole number. */
+export function wholeNumber(flag: string, least = 1, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+    const from = least === 0 ? '' : ` from ${least} on`;
+    const limits = most === Number.MAX_SAFE_INTEGER ? from : ` from ${least} to ${most}`;
+    throw new InputError(`expected a whole number${limits}, found ${JSON.stringify(text)}`, { key: flag });
+  };
+}
+
+/** The parser of a flag whose value is a number above 0. */
+export function positiveNumber(flag: string): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() !== '' && value > 0 && Number.isFinite(value)) return value;
+    throw new InputError(`expected a number above 0, found ${JSON.stringify(text)}`, { key: flag });
+  };
+}
+
+/** The parser of a flag that may be repeated. */
+export function collect(value: string, previous: string[]): string[] {
+  return [...previous, value];
+}
+
+/** `--set`, which every verb has that reads a configuration. */
+export function setOption(command: Command): Command {
+  return command.option('--set <key=value>', 'override a key of the configuration; may be repeated', collect, []);
+}
+
+export interface QueueFlags {
+  readonly queue?: string;
+  readonly queueName?: string;
+}
+
+/** The options that say which queue is meant. The environment keeps a password out of the list of processes. */
+export function queueOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--queue <url>', 'a queue in Redis: redis://[user:password@]host[:port], or rediss:// for TLS').env(
+        'TCTS_QUEUE',
+      ),
+    )
+    .option(
+      '--queue-env <name>',
+      'environment variable with that address: a password on the command line is seen in the list of processes',
+    )
+    .option('--queue-name <name>', 'which queue, if there are several in that Redis (default: "runs")')
+    .hook('preAction', (_, action) => {
+      const { queueEnv: name } = action.opts<{ queueEnv?: string }>();
+      if (name !== undefined) action.setOptionValueWithSource('queue', fromEnvironment('--queue-env', name), 'env');
+    });
+}
+
+/** A secret in the environment variable that a flag names. */
+export function fromEnvironment(flag: string, name: string): string {
+  const value = process.env[name];
+  if (value !== undefined && value !== '') return value;
+  throw new InputError(`the environment variable ${name} is not set`, { key: flag });
+}
+
+/** The flags of verbs that translate: which parameters, and how to search with them. */
+export interface SearchFlags {
+  readonly beam: string;
+  readonly earlyEnd: 'allow' | 'block';
+  readonly lengthPenalty: string;
+  readonly checkpoint: CheckpointChoice;
+  readonly threads: string;
+}
+
+export interface SearchSettings {
+  readonly beam: number;
+  readonly earlyEnd: 'allow' | 'block';
+  readonly lengthPenalty: number;
+  readonly checkpoint: CheckpointChoice;
+  readonly threads: number;
+}
+
+export function addSearchFlags(command: Command): Command {
+  return command
+    .option('--beam <n>', 'hypotheses once the whole source is known; 1 is greedy', '5')
+    .addOption(
+      new Option('--early-end <rule>', 'an end of the sentence that is proposed before the source has ended')
+        .choices(['allow', 'block'])
+        .default('allow'),
+    )
+    .option('--length-penalty <a>', 'compare finished hypotheses by their sum of log p over length^a', '1')
+    .addOption(checkpointOption().default('best'))
+    .option('--threads <n>', 'threads of the runtime', '1');
+}
+
+export function searchOf({ beam, earlyEnd, lengthPenalty, checkpoint, threads }: SearchFlags): SearchSettings {
+  return {
+    beam: wholeNumber('--beam')(beam),
+    earlyEnd,
+    lengthPenalty: penaltyOf(lengthPenalty),
+    checkpoint,
+    threads: wholeNumber('--threads')(threads),
+  };
+}
+
+/** `--checkpoint`: which parameters of a run. */
+export function checkpointOption(): Option {
+  const what = 'parameters: best on the main task, latest, or average:N of the last N checkpoints';
+  return new Option('--checkpoint <which>', what).argParser((text): CheckpointChoice => {
+    if (/^(best|latest|average:([2-9]|[1-9]\d{1,5}))$/.test(text)) return text as CheckpointChoice;
+    const sentence = `expected best, latest or average:N with N from 2 on, found ${JSON.stringify(text)}`;
+    throw new InputError(sentence, { key: '--checkpoint' });
+  });
+}
+
+/** Flags that name policies: `--k` is short for wait-k. */
+export interface PolicyFlags {
+  readonly k?: readonly number[];
+  readonly policy?: readonly string[];
+  readonly models?: readonly string[];
+}
+
+export function addPolicyFlags(command: Command): Command {
+  const whole = wholeNumber('--k');
+  const waits = (text: string): number[] => text.split(',').map((part) => whole(part.trim()));
+  const more = (text: string, others: readonly string[] = []): string[] => [...others, text];
+  return command
+    .addOption(new Option('--k <k,…>', 'translation: short for --policy wait-k:k,…').argParser(waits))
+    .addOption(
+      new Option('--policy <policy>', 'translation: when to write (default: as in training; see below)').argParser(
+        more,
+      ),
+    )
+    .option('--models <run...>', 'translation: further runs for adaptive to choose among, each of another wait');
+}
+
+/** The help on `--policy`. */
+export function policyHelp(): string {
+  const lines = policies.map((policy) => `  ${policyExample(policy).padEnd(36)}  ${policy.help}`);
+  return ['Policies, with their defaults:', ...lines].join('\n');
+}
+
+/** `--length-penalty`. */
+export function penaltyOf(text: string): number {
+  const value = Number(text);
+  if (/^\d*\.?\d+$/.test(text) && value <= 10) return value;
+  throw new InputError(`expected a number from 0 to 10, found ${JSON.stringify(text)}`, { key: '--length-penalty' });
+}

@@ -1,0 +1,245 @@
+import { existsSync, statSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import type { Command } from 'commander';
+import { InputError } from '../errors.js';
+import { fileLines } from '../file-lines.js';
+import { writeFileAtomic } from '../files.js';
+import { formatDuration } from '../run/progress.js';
+import { positiveNumber, wholeNumber } from './flags.js';
+
+interface InitFlags {
+  readonly data?: string;
+  readonly main?: number;
+  readonly minutes?: number;
+}
+
+export function registerInit(program: Command): void {
+  program
+    .command('init')
+    .description('Write a commented configuration for your data, by three questions or by flags.')
+    .argument('[file]', 'file to write', 'tcts.yaml')
+    .option('--data <path>', `the data: ${WHAT}`)
+    .option('--main <m>', 'the main task: words to wait, days or steps ahead', wholeNumber('--main', 1, 1000))
+    .option('--minutes <n>', 'how long a training may take on this machine', positiveNumber('--minutes'))
+    .addHelpText(
+      'after',
+      `
+What is not given as a flag is asked for. Some updates are timed, so that the training takes as long as it may.
+
+Examples:
+  tcts init
+  tcts init translator.yaml --data verb-final --main 3 --minutes 1
+  tcts init stocks.yaml --data prices.csv --main 1 --minutes 30`,
+    )
+    .action(initCommand);
+}
+
+const WHAT = `a CSV or Parquet file, a qlib folder, a folder made by tcts prepare translate,
+or built in: verb-final, market, series`;
+
+async function initCommand(file: string, flags: InitFlags): Promise<void> {
+  if (existsSync(file)) throw new InputError('it is there already: choose another name', { file });
+  const ask = questions(flags);
+  try {
+    const data = flags.data ?? (await ask('What data', WHAT, 'verb-final'));
+    const draft = await draftOf(data);
+    const main =
+      flags.main ?? wholeNumber('--main', 1, 1000)(await ask('Which task is main', draft.question, String(draft.main)));
+    const minutes =
+      flags.minutes ?? positiveNumber('--minutes')(await ask('How many minutes may it take', 'on this machine', '5'));
+    const extent = await extentFor(draft.text(main), minutes);
+    writeFileAtomic(file, `${HEADING}\n${draft.text(main)}${trainingText(extent, minutes)}`);
+    const seconds = extent.episodes * extent.steps * extent.update;
+    process.stdout.write(
+      `written: ${file} (${extent.episodes * extent.steps} updates, about ${formatDuration(seconds)})\nnext: tcts train ${file}\n`,
+    );
+  } finally {
+    ask.close();
+  }
+}
+
+const HEADING = '# Written by tcts init. Every other key, with its default: configs/reference.yaml of the package.';
+
+/** Asks on the terminal; without one, what is missing has to be given as a flag. */
+function questions(flags: InitFlags) {
+  const terminal = process.stdin.isTTY ? createInterface({ input: process.stdin, output: process.stderr }) : undefined;
+  const ask = async (question: string, about: string, suggestion: string): Promise<string> => {
+    if (terminal === undefined) {
+      const missing = (['data', 'main', 'minutes'] as const).filter((name) => flags[name] === undefined);
+      throw new InputError(`there is no terminal to ask on: give ${missing.map((name) => `--${name}`).join(', ')}`);
+    }
+    process.stderr.write(`${question}?  (${about})\n`);
+    return (await terminal.question(`[${suggestion}] `)).trim() || suggestion;
+  };
+  return Object.assign(ask, { close: () => terminal?.close() });
+}
+
+/** A configuration that lacks its main task and its length. */
+interface Draft {
+  /** What a main task is here. */
+  readonly question: string;
+  readonly main: number;
+  text(main: number): string;
+}
+
+async function draftOf(data: string): Promise<Draft> {
+  if (data === 'verb-final' || data === 'toy') return translationDraft(`{from: ${data}}`, 'tiny', 1024);
+  if (data === 'market') {
+    const split = { train: ['2015-03-02', '2016-06-30'], validation: ['2016-07-01', '2016-12-31'] } as const;
+    return forecastDraft('{format: synthetic}', { ...split, test: ['2017-01-01', '2017-11-30'] });
+  }
+  if (data === 'series') return seriesDraft('{format: synthetic}');
+  if (!existsSync(data))
+    throw new InputError(`there is no such file, expected ${WHAT.replace('\n', ' ')}`, { file: data });
+  const quoted = JSON.stringify(data);
+  if (statSync(data).isDirectory()) {
+    if (existsSync(join(data, 'corpus.json')))
+      return translationDraft(`{from: corpus, folder: ${quoted}}`, 'small', 4096);
+    return pricesDraft(existsSync(join(data, 'calendars')) ? 'qlib' : 'csv', quoted, data);
+  }
+  if (extname(data) === '.parquet') return pricesDraft('parquet', quoted, data);
+  const columns = columnsOf(data);
+  if (!columns.some(({ ours }) => ours === 'close')) return seriesDraft(`{format: csv, path: ${quoted}}`);
+  const renamed = columns.filter(({ ours, name }) => ours !== undefined && ours !== name);
+  const names = renamed.map(({ ours, name }) => `${ours}: ${JSON.stringify(name)}`).join(', ');
+  return pricesDraft('csv', quoted, data, renamed.length === 0 ? '' : `, columns: {${names}}`);
+}
+
+/** What else vendors call the columns of prices. */
+const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
+  date: ['day', 'datetime', 'time', 'timestamp'],
+  symbol: ['ticker', 'instrument', 'code', 'stock'],
+  open: [],
+  high: [],
+  low: [],
+  close: [],
+  volume: ['vol'],
+};
+
+function columnsOf(file: string): { name: string; ours: string | undefined }[] {
+  const [first] = fileLines(file);
+  const text = first?.bytes?.toString('utf8') ?? '';
+  const named =
+    (name: string) =>
+    ([ours, others]: [string, readonly string[]]) =>
+      [ours, ...others].includes(name.toLowerCase());
+  return text.split(',').map((cell) => {
+    const name = cell.trim().replace(/^"(.*)"$/, '$1');
+    return { name, ours: Object.entries(SYNONYMS).find(named(name))?.[0] };
+  });
+}
+
+function translationDraft(data: string, preset: string, tokens: number): Draft {
+  return {
+    question: 'wait-k: words to read before the first is written',
+    main: 3,
+    text: (main) => `problem:
+  kind: translation
+  data: ${data}
+  waits: ${Math.max(7, main + 4)}                 # the tasks are wait-1 to wait-${Math.max(7, main + 4)}
+  main: ${main}                  # the one that counts: wait-${main}
+  model: {preset: ${preset}}    # tiny, small, iwslt or big
+  batch: {tokens: ${tokens}}
+  learning: {peak: ${preset === 'tiny' ? '5e-3, warmup: 60' : '5e-4, warmup: 1000'}}
+`,
+  };
+}
+
+type Split = Readonly<Record<'train' | 'validation' | 'test', readonly [string, string]>>;
+
+function forecastDraft(data: string, split: Split, small = true): Draft {
+  const range = ([from, to]: readonly [string, string]) => `['${from}', '${to}']`;
+  return {
+    question: 'days ahead',
+    main: 1,
+    text: (main) => `problem:
+  kind: forecast
+  data: ${data}
+  split:                   # first and last day of each part
+    train: ${range(split.train)}
+    validation: ${range(split.validation)}
+    test: ${range(split.test)}
+  tasks: ${Math.max(3, main + 1)}                 # returns of 1 to ${Math.max(3, main + 1)} days ahead
+  main: ${main}                  # the one that counts
+  features: {window: ${small ? 10 : 60}}     # days that the model sees
+  model: {name: gru, hidden: ${small ? 16 : 32}, layers: ${small ? 1 : 2}}
+  learningRate: ${small ? 0.003 : 0.001}
+`,
+  };
+}
+
+/** Prices of the user's own: the first 60 % of the days to train on, 20 % for validation, 20 % for the test. */
+async function pricesDraft(format: string, quoted: string, path: string, columns = ''): Promise<Draft> {
+  const { dataSchema, openPanel } = await import('../forecast/formats/index.js');
+  const { parse } = await import('yaml');
+  const text = `{format: ${format}, path: ${quoted}${columns}}`;
+  const { calendar } = (await openPanel(dataSchema().parse(parse(text)), { kind: 'ohlcv', window: 1 })).panel;
+  const border = (share: number) => Math.floor(share * calendar.length);
+  const [validation, test] = [border(0.6), border(0.8)];
+  if (calendar.length < 100) {
+    throw new InputError(`it has ${calendar.length} days, expected 100 or more`, { file: path });
+  }
+  const days = (first: number, end: number) => [calendar[first], calendar[end - 1]] as const;
+  const window = calendar.length < 500 ? 10 : 60;
+  const split = {
+    train: days(window, validation),
+    validation: days(validation, test),
+    test: days(test, calendar.length),
+  };
+  return forecastDraft(text, split, window === 10);
+}
+
+function seriesDraft(data: string): Draft {
+  return {
+    question: 'rows ahead',
+    main: 12,
+    text: (main) => {
+      const tasks = [...new Set([1, Math.ceil(main / 2), main, 2 * main])].sort((a, b) => a - b);
+      return `problem:
+  kind: series
+  data: ${data}            # target: NAME chooses the column to forecast; when left out, the last
+  tasks: [${tasks.join(', ')}]      # rows ahead
+  main: ${main}                 # the one that counts
+  window: ${Math.max(24, 2 * main)}               # rows that the model sees
+`;
+    },
+  };
+}
+
+function trainingText({ episodes, steps }: Extent, minutes: number): string {
+  return `strategy:
+  name: learned            # fixed, mtl, influence, …: docs/strategies.md; tcts probe FILE says which pays
+training:                  # ${episodes} × ${steps} updates: about ${Number(minutes.toPrecision(2))} minutes on the machine this was written on
+  episodes: ${episodes}             # the scheduler learns after each
+  steps: ${steps}
+`;
+}
+
+interface Extent {
+  readonly episodes: number;
+  readonly steps: number;
+  /** Seconds of an update with its share of the validations. */
+  readonly update: number;
+}
+
+/** How long a training may be, by timing some updates of it. */
+async function extentFor(problem: string, minutes: number): Promise<Extent> {
+  const { parse } = await import('yaml');
+  const { loadValues } = await import('../run/index.js');
+  const { trainConfigSchema } = await import('./problems.js');
+  const { timedTrial } = await import('./probe-run.js');
+  const config = loadValues(trainConfigSchema, {
+    ...(parse(problem) as object),
+    strategy: { name: 'learned' },
+    training: { episodes: EPISODES, steps: 1 },
+  });
+  process.stderr.write('timing some updates …\n');
+  const { update, strategy, validation } = await timedTrial(config);
+  const each = (minutes * 60) / EPISODES;
+  const steps = Math.max(1, Math.floor((each - validation) / (update + strategy)));
+  return { episodes: EPISODES, steps, update: update + strategy + validation / steps };
+}
+
+/** The scheduler needs some tens of rewards. */
+const EPISODES = 40;

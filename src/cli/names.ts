@@ -1,0 +1,55 @@
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { basename, dirname, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { InputError } from '../errors.js';
+import { nearest } from '../run/config/load.js';
+
+/** The configurations that come with the tool. */
+const SHIPPED = fileURLToPath(new URL('../../configs', import.meta.url));
+
+/** Path of a configuration that comes with the tool, by its name: `toy`, `known/series-noise`, `sweeps/stock-smoke`. */
+export function shippedConfig(name: string): string {
+  return join(SHIPPED, `${name}.yaml`);
+}
+
+/** The file that is meant: a path, or the name of a shipped configuration (of a sweep, where `under` says so). */
+export function configFile(given: string, under = ''): string {
+  if (existsSync(given)) return given;
+  const shipped = shippedConfig(join(under, given));
+  if (extname(given) === '' && existsSync(shipped)) return shipped;
+  const names = shippedNames(under);
+  const near = nearestFile(given) ?? nearest(basename(given, extname(given)), names);
+  const hint = near === undefined ? `; the shipped ones are ${names.join(', ')}` : `; did you mean ${near}?`;
+  throw new InputError(`the configuration file ${given} cannot be read: does not exist${hint}`);
+}
+
+/** The run folder that is meant: a path, or its name in `runs`. What is neither is left to whoever opens it. */
+export function runFolder(given: string): string {
+  if (existsSync(given)) return given;
+  const named = join('runs', given);
+  if (existsSync(join(named, 'run.json'))) return named;
+  const near = nearestFile(given) ?? nearestFile(named);
+  if (near === undefined) return given;
+  throw new InputError(`there is no such run; did you mean ${near}?`, { file: given });
+}
+
+function shippedNames(under: string): string[] {
+  return readdirSync(join(SHIPPED, under))
+    .filter((name) => name.endsWith('.yaml') && name !== 'reference.yaml')
+    .map((name) => basename(name, '.yaml'));
+}
+
+/** What a typing mistake could have turned into the path: another entry of its folder, or of a folder like its own. */
+function nearestFile(path: string): string | undefined {
+  const [folder, name] = [dirname(path), basename(path)];
+  if (!isFolder(folder)) {
+    const near = folder === '.' ? undefined : nearestFile(folder);
+    return near !== undefined && existsSync(join(near, name)) ? join(near, name) : undefined;
+  }
+  const near = nearest(name, readdirSync(folder));
+  return near === undefined ? undefined : join(folder, near);
+}
+
+function isFolder(path: string): boolean {
+  return existsSync(path) && statSync(path).isDirectory();
+}

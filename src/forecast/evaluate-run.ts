@@ -1,0 +1,92 @@
+import { basename } from 'node:path';
+import { InputError } from '../errors.js';
+import { evaluatedDataInWords } from '../run/index.js';
+import { type Evaluate, type EvaluateFlags, refuseFlags } from '../schedule/problem-kind.js';
+import { formatFigure, textTable } from '../text-table.js';
+import type { Risk } from './backtest/risk.js';
+import {
+  compareForecasts,
+  type Evaluation,
+  type EvaluationOptions,
+  evaluateForecast,
+  type ForecastComparison,
+} from './evaluation.js';
+
+type EvaluateForecastFlags = EvaluateFlags & Omit<EvaluationOptions, 'split'> & { readonly against?: string };
+
+/** `tcts evaluate` for a run of a forecast. */
+export const evaluateForecastRun: Evaluate = async (run, flags) => {
+  refuseFlags(flags, 'forecast', 'k', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'loss', 'unit');
+  const { split, data, columns, from, to, backtest, predictions, against, threads } = flags as EvaluateForecastFlags;
+  if (split !== undefined && split !== 'test' && split !== 'validation') {
+    throw new InputError(`expected test or validation, found ${JSON.stringify(split)}`, { key: '--split' });
+  }
+  const evaluation = await evaluateForecast(run, { split, data, columns, from, to, backtest, predictions, threads });
+  if (against === undefined) return { json: evaluation, text: textOf(evaluation) };
+  const comparison = compareForecasts(run, against, basename(evaluation.folder!));
+  return { json: { ...evaluation, comparison }, text: `${textOf(evaluation)}\n\n${comparisonText(comparison)}` };
+};
+
+function textOf(evaluation: Evaluation): string {
+  const { main, samples, scores, labelDays, quintiles, backtest, notes, folder } = evaluation;
+  const { days, ...figures } = scores;
+  const risks: [string, Risk][] = [
+    ['portfolio after costs', backtest.portfolio],
+    [backtest.benchmark, backtest.market],
+    ['excess before costs', backtest.excess],
+    ['excess after costs', backtest.excessAfterCosts],
+  ];
+  return [
+    `${partInWords(evaluation)}, day ${main} ahead: ${samples} forecasts on ${days} days with a correlation`,
+    '',
+    textTable(Object.keys(figures), [Object.values(figures).map(formatFigure)]),
+    '',
+    `mean return ${labelDays === 1 ? 'of a day' : `over ${labelDays} days`} by predicted fifth, in basis points, the highest forecasts first:`,
+    textTable(
+      quintiles.map((_, g) => `q${g + 1}`),
+      [quintiles.map((mean) => formatFigure(1e4 * mean))],
+    ),
+    '',
+    `backtest (${portfolioInWords(backtest.settings)}), turnover ${formatFigure(100 * backtest.turnover)} % a day, ` +
+      `${formatFigure(100 * backtest.exposure)} % invested;`,
+    `${tradesText(backtest)}:`,
+    textTable(
+      ['', 'annual return', 'information ratio', 'maximum drawdown'],
+      risks.map(([name, { annualReturn, informationRatio, maxDrawdown }]) => [
+        name,
+        ...[annualReturn, informationRatio, maxDrawdown].map(formatFigure),
+      ]),
+    ),
+    '',
+    ...notes.map(({ kind, count, first }) => `data: ${count} × ${kind} (first: ${first})`),
+    `series and predictions: ${folder}`,
+  ].join('\n');
+}
+
+function partInWords({ split, dates: [first, last], data }: Evaluation): string {
+  const part = split === 'new' || split === 'dates' ? `${first} to ${last}` : `${split} part`;
+  return `${part} of ${evaluatedDataInWords(data)}`;
+}
+
+function portfolioInWords({ top, drop, longShort }: Evaluation['backtest']['settings']): string {
+  return `top ${top}${longShort ? ` long, bottom ${top} short` : ''}, ${drop} replaced a day`;
+}
+
+function tradesText({ delay, price, settings: { trade } }: Evaluation['backtest']): string {
+  const where = trade === 'label' ? ', where their label begins' : '';
+  if (delay > 0) return `forecasts of day t are traded at the ${price} of day t + ${delay}${where}`;
+  return (
+    `forecasts of day t are traded at the close of day t${where}: the very close that they are made from,\n` +
+    'so an upper bound that cannot be executed (problem.labels.shift: 1 can)'
+  );
+}
+
+function comparisonText({ against, RankIC, IC }: ForecastComparison): string {
+  const rows = Object.entries({ RankIC, IC }).map(([name, { mean, standardError, interval, p }]) => [
+    name,
+    ...[mean, standardError, ...interval, p].map(formatFigure),
+  ]);
+  const head = ['', 'difference', 'standard error', '2.5 %', '97.5 %', 'p'];
+  const { days, blockLength } = RankIC;
+  return `against ${against} (block bootstrap, ${days} days, blocks of ${blockLength}):\n${textTable(head, rows)}`;
+}

@@ -1,0 +1,223 @@
+import { z } from 'zod';
+import { InputError } from '../../errors.js';
+import { parseConfig } from '../../run/index.js';
+import { parseDay } from '../data/calendar.js';
+import { isPrice, type PricePanel } from '../data/panel.js';
+
+/**
+ * All that is to be known of a data format: the `data` of configurations, command-line help, `configs/reference.yaml` and
+ * the JSON Schema read it. A format is one file that exports a description, and a line in the list of `index.ts`.
+ */
+export interface DataFormat<S extends FormatSchema = FormatSchema> {
+  /** Its keys in a configuration, with their defaults, which stand nowhere else. */
+  readonly schema: S;
+  /** For people, as in "prices as a CSV file". */
+  readonly title: string;
+  /** Whether a path that is given without a format is one of these. Default: never. */
+  recognises?(path: string, isFolder: boolean): boolean;
+  read(source: z.output<S>, options: ReadOptions): Reading | Promise<Reading>;
+}
+
+/** What a run wants to read besides prices. */
+export interface ReadOptions {
+  /** Columns of numbers that are features of the model. Default: none. */
+  readonly factors?: readonly string[];
+}
+
+export type FormatSchema = z.ZodObject<{ format: z.ZodLiteral<string> }, z.core.$strict>;
+
+/** Options of a reader: the keys of its schema without the name of the format. */
+export type SourceOptions<S extends FormatSchema> = Omit<z.input<S>, 'format'>;
+
+/** Types a description by its schema; it is added to the list as one of any schema. */
+export function dataFormat<S extends FormatSchema>(format: DataFormat<S>): DataFormat<S> & DataFormat {
+  return format as DataFormat<S> & DataFormat;
+}
+
+/** The options with the schema's defaults filled in; keys that another format has and this one does not are left out. */
+export function fillSource<S extends FormatSchema>({ schema }: { readonly schema: S }, given: object): z.output<S> {
+  const known = Object.entries(given).filter(([key, value]) => key in schema.shape && value !== undefined);
+  const values = { ...Object.fromEntries(known), format: schema.shape.format.value };
+  const result = schema.safeParse(values);
+  if (result.success) return result.data;
+  return parseConfig(schema, values, (given as { path?: string }).path ?? 'data');
+}
+
+/** Prices that were read, and what was noticed, dropped or clipped on the way. */
+export interface Reading {
+  /** Prices as they were: for scores and backtests. */
+  readonly panel: PricePanel;
+  /** What a model is to see of them: the same panel, or a copy without moves beyond `maxMove`. */
+  readonly cleaned: PricePanel;
+  readonly notes: Notes;
+}
+
+export const dateKey = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
+
+/** Keys of every format that is read from files. */
+export const fileKeys = {
+  path: z
+    .string()
+    .min(1)
+    .meta({ examples: ['data/cn_data'] })
+    .describe('The file or folder.'),
+  index: z
+    .string()
+    .optional()
+    .describe('Code of the index that a backtest is measured against. When left out: the mean of all members.'),
+  start: dateKey.optional().describe('First day to read; leave a window of days before the training part.'),
+  end: dateKey.optional().describe('Last day to read.'),
+  nonPositive: z
+    .enum(['refuse', 'missing'])
+    .default('refuse')
+    .describe('A price of zero or less: an error, or a day without trade.'),
+  maxMove: z
+    .number()
+    .positive()
+    .lt(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Largest move of a price within a day that the model sees, as a fraction; larger ones are clipped in its inputs and the labels of training and validation, never in scores and backtest. null: any.',
+    ),
+};
+
+const columnName = z.string().min(1).optional();
+
+/** Keys of every format whose prices come in rows (date, symbol, values). */
+export const tableKeys = {
+  ...fileKeys,
+  members: z
+    .string()
+    .optional()
+    .describe('File of memberships, a line "CODE<tab>start<tab>end" each. When left out: all stocks, always.'),
+  columns: z
+    .strictObject({
+      date: columnName,
+      symbol: columnName,
+      open: columnName,
+      high: columnName,
+      low: columnName,
+      close: columnName,
+      adjusted: columnName.describe(
+        'A close adjusted for splits and dividends, where the other prices are not: all of them are rescaled to it, and the volume inversely.',
+      ),
+      volume: columnName.nullable().describe('null: the data has no volume.'),
+      vwap: columnName,
+    })
+    .optional()
+    .describe('Names of the columns in the data where they differ from ours.'),
+  dateOrder: z
+    .enum(['ymd', 'dmy', 'mdy'])
+    .default('ymd')
+    .describe('How dates are written: 2020-12-31, 31/12/2020 or 12/31/2020. It is never guessed.'),
+  intraday: z.boolean().default(false).describe('Bars within the day: dates have a time, 2020-12-31 10:30.'),
+};
+
+/** What the readers of files have in common. */
+export type FileSource = z.output<z.ZodObject<typeof fileKeys>>;
+/** What the readers of rows have in common. */
+export type TableSource = z.output<z.ZodObject<typeof tableKeys>>;
+/** Columns of a row of prices. */
+export type ColumnName = keyof NonNullable<TableSource['columns']>;
+
+/** The wanted dates as `YYYY-MM-DD` strings that compare like dates; open ends are the extremes. */
+export function dateBounds(source: Pick<FileSource, 'start' | 'end'>): { start: string; end: string } {
+  for (const key of ['start', 'end'] as const) {
+    const text = source[key];
+    if (text !== undefined && parseDay(text) === undefined) {
+      throw new InputError(`"${text}" is not a date, expected YYYY-MM-DD`, { key });
+    }
+  }
+  const bounds = { start: source.start ?? '0000-00-00', end: source.end ?? '9999-99-99' };
+  if (bounds.start > bounds.end)
+    throw new InputError(`the start ${bounds.start} is after the end ${bounds.end}`, { key: 'start' });
+  return bounds;
+}
+
+/**
+ * Checks the values of one stock on one day in place. `cell` is in the order of `fields`. Returns false when the row
+ * was taken as missing.
+ * @param place called only for an error or a note, so that a good row costs no string
+ */
+export function acceptRow(
+  cell: Float32Array,
+  fields: readonly string[],
+  rule: 'refuse' | 'missing',
+  notes: Notes,
+  place: () => { file: string; line?: number; what: string },
+): boolean {
+  for (let f = 0; f < fields.length; f++) {
+    const x = cell[f];
+    if (x >= LEAST && x <= (fields[f] === 'volume' ? MOST_VOLUME : MOST_PRICE)) continue;
+    if (Number.isNaN(x) || (isFactor(fields[f]) && Number.isFinite(x))) continue;
+    const { file, line, what } = place();
+    const where = { file, line };
+    if (x > 1 || isFactor(fields[f])) throw new InputError(`${fields[f]} of ${what} is infinite or too large`, where);
+    if (fields[f] === 'volume') {
+      if (x === 0) continue;
+      throw new InputError(
+        `volume of ${what} is ${x}, expected ${x < 0 ? 'zero' : `zero, or ${LEAST}`} or more`,
+        where,
+      );
+    }
+    if (rule === 'refuse') {
+      const least = x > 0 ? `${LEAST} or more` : 'more than zero';
+      const advice = `expected ${least} (nonPositive: missing takes such days as suspensions)`;
+      throw new InputError(`${fields[f]} of ${what} is ${Number(x.toPrecision(3))}, ${advice}`, where);
+    }
+    notes.add(
+      'row with a price of zero or less taken as a suspension',
+      `${fields[f]} of ${what} is ${x} in ${file}${line === undefined ? '' : `:${line}`}`,
+    );
+    cell.fill(Number.NaN);
+    return false;
+  }
+  return true;
+}
+
+function isFactor(field: string): boolean {
+  return !isPrice(field) && field !== 'volume' && field !== 'adjusted';
+}
+
+/**
+ * What is believed of a price and a volume. Far beyond any market, and so that a ratio of two of them is a float32: smaller
+ * prices lose their digits, and a move between the extremes would be infinite.
+ */
+const LEAST = 1e-15;
+const MOST_PRICE = 1e15;
+const MOST_VOLUME = 1e22;
+
+/** A kind of finding, how often it was made, and the first one in full. */
+export interface Note {
+  readonly kind: string;
+  readonly count: number;
+  readonly first: string;
+}
+
+/**
+ * What a reader noticed and did without stopping: counted by kind, the first of each kept as an example, so that a
+ * million odd rows are one line.
+ */
+export class Notes {
+  private readonly found = new Map<string, { count: number; first: string }>();
+
+  add(kind: string, first: string, count = 1): void {
+    const note = this.found.get(kind);
+    if (note === undefined) this.found.set(kind, { count, first });
+    else note.count += count;
+  }
+
+  list(): Note[] {
+    return [...this.found].map(([kind, note]) => ({ kind, ...note }));
+  }
+
+  count(kind: string): number {
+    return this.found.get(kind)?.count ?? 0;
+  }
+
+  /** One line a kind: `7 × member without prices (first: …)`. */
+  summary(): string[] {
+    return this.list().map(({ kind, count, first }) => `${count} × ${kind} (first: ${first})`);
+  }
+}

@@ -1,0 +1,89 @@
+import { statSync } from 'node:fs';
+import { z } from 'zod';
+import { InputError } from '../../errors.js';
+import { fileError } from '../../files.js';
+import { type FeatureSpec, factorsOf, withFeatures } from '../data/features.js';
+import { csv } from './csv.js';
+import { type DataFormat, type FormatSchema, fillSource, type Reading, type ReadOptions } from './format.js';
+import { parquet } from './parquet.js';
+import { qlib } from './qlib.js';
+import { synthetic } from './synthetic.js';
+
+/**
+ * Every data format, in the order in which people see them and in which a path is recognised. One of one's own is added
+ * at its end, before the first configuration is read.
+ */
+export const formats: DataFormat[] = [qlib, csv, parquet, synthetic];
+
+/** The `data` of a configuration: the format, and the keys that its schema knows. */
+export interface DataConfig {
+  readonly format: string;
+  readonly [key: string]: unknown;
+}
+
+export function dataSchema(): z.ZodType<DataConfig> {
+  const schemas = formats.map(({ schema }) => schema) as [FormatSchema, ...FormatSchema[]];
+  return z.discriminatedUnion('format', schemas).describe('Daily prices.');
+}
+
+/** Reads daily prices in any of the known formats; without `format` the path tells which one it is. */
+export async function readPanel(
+  source: { readonly format?: string; readonly path?: string; readonly [key: string]: unknown },
+  options: ReadOptions = {},
+): Promise<Reading> {
+  const format = source.format === undefined ? formatOf(source.path ?? '') : formatNamed(source.format);
+  return await format.read(fillSource(format, source), options);
+}
+
+/** Data in place of that of a configuration. */
+export interface OtherData {
+  /** Prices in any known format. Default: the configuration's own. */
+  readonly data?: string;
+  /** Names of columns where they are others than in the configuration. */
+  readonly columns?: Readonly<Record<string, string | null>>;
+}
+
+/**
+ * The prices that a configuration names, or others; `cleaned` has what the features of the model need. The mapping of columns and the like hold for the others too, as far as
+ * their format knows them; they may begin and end on other days: the run's dates are those of its own data.
+ */
+export async function openPanel(config: DataConfig, features: FeatureSpec, other: OtherData = {}): Promise<Reading> {
+  const reading = await readOther(config, other, { factors: factorsOf(features) });
+  const absent = factorsOf(features).find((factor) => !reading.panel.fields.includes(factor));
+  if (absent !== undefined) {
+    throw new InputError(`the data has no column ${JSON.stringify(absent)}`, { key: 'problem.features.columns' });
+  }
+  return { ...reading, cleaned: withFeatures(reading.cleaned, features) };
+}
+
+function readOther(config: DataConfig, other: OtherData, options: ReadOptions): Promise<Reading> {
+  const { data: path, columns } = other;
+  if (path === undefined) {
+    if (columns !== undefined) throw new InputError('expected --data, whose columns they are', { key: '--columns' });
+    return readPanel(config, options);
+  }
+  const { format: _, start: _start, end: _end, ...rest } = config;
+  const mapped = { ...(rest.columns as object | undefined), ...columns };
+  return readPanel({ ...rest, columns: Object.keys(mapped).length === 0 ? undefined : mapped, path }, options);
+}
+
+function formatNamed(name: string): DataFormat {
+  const format = formats.find(({ schema }) => schema.shape.format.value === name);
+  if (format !== undefined) return format;
+  const known = formats.map(({ schema }) => schema.shape.format.value).join(', ');
+  throw new InputError(`expected one of ${known}, found ${JSON.stringify(name)}`, { key: 'format' });
+}
+
+function formatOf(path: string): DataFormat {
+  let isFolder: boolean;
+  try {
+    isFolder = statSync(path).isDirectory();
+  } catch (error) {
+    throw fileError(error, 'read', path);
+  }
+  const format = formats.find(({ recognises }) => recognises?.(path, isFolder));
+  if (format !== undefined) return format;
+  throw new InputError('the name tells no format: expected *.csv, *.parquet, a folder, or the key format', {
+    file: path,
+  });
+}

@@ -1,0 +1,184 @@
+import { InputError } from '../../errors.js';
+import type { Random } from '../../random.js';
+import type { Snapshot } from '../../run/index.js';
+import {
+  type Assignment,
+  type FeatureGroup,
+  type Problem,
+  type Status,
+  stateOnly,
+  type Task,
+} from '../../schedule/index.js';
+import type { ForecastConfig } from '../config.js';
+import {
+  chunks,
+  columnCount,
+  type FeatureSpec,
+  gather,
+  labelledSamples,
+  type PricePanel,
+  type Samples,
+  writeColumn,
+} from '../data/index.js';
+import { type ForecastData, type Part, writeDataSummary } from '../dataset.js';
+import type { Forecaster } from '../forecaster.js';
+import { scoresOf, testFigures, validationPerformance } from '../scores.js';
+import {
+  type BoostedTrees,
+  type BoostedTreesJson,
+  type FeatureTable,
+  predictTrees,
+  type TreeOptions,
+  trainTrees,
+  treesFromJson,
+  treesToJson,
+} from './index.js';
+
+/** A configuration whose model is boosted trees. */
+type TreesConfig = ForecastConfig & { readonly model: Partial<TreeOptions> & { readonly name: string } };
+
+/** The whole training part. */
+type TreesBatch = Part;
+
+/**
+ * Forecasting with boosted trees. Trees see all samples at once, so that a batch is the whole training part and an update
+ * grows a new ensemble on the labels of the chosen tasks: a strategy that learns from episodes has nothing to learn here.
+ * With one episode of one step the run is LightGBM's usual training, stopped early by the main task's validation loss.
+ */
+export class TreesProblem implements Problem<TreesBatch> {
+  readonly tasks: readonly Task[];
+  readonly main: number;
+  readonly features: readonly FeatureGroup[];
+  /** Section 5 of the paper: from day 1 to the most difficult. */
+  readonly curriculum = { easiest: 'first', until: 'hardest' } as const;
+  private updates = 0;
+  private trees: BoostedTrees | undefined;
+
+  constructor(
+    private readonly config: TreesConfig,
+    private readonly data: ForecastData,
+    private readonly random: Random,
+    private readonly threads: number,
+  ) {
+    if (config.loss !== 'mse') {
+      throw new InputError(`boosted trees have the loss mse, found ${config.loss}`, { key: 'problem.loss' });
+    }
+    this.tasks = data.horizons.map((k) => ({ name: `day-${k}`, number: k }));
+    this.main = data.main;
+    this.features = [{ name: 'labels', width: data.horizons.length }];
+  }
+
+  nextBatch(): TreesBatch {
+    return this.data.train;
+  }
+
+  sizeOf({ samples }: TreesBatch): number {
+    return samples.length;
+  }
+
+  writeFeatures({ labels }: TreesBatch, _: Status, groups: readonly string[], out: Float32Array): void {
+    if (groups.includes('labels')) out.set(labels);
+  }
+
+  async train({ samples, labels }: TreesBatch, { tasks, weights }: Assignment): Promise<number> {
+    const K = this.tasks.length;
+    const { cleaned, features, validation } = this.data;
+    const { name: _, ...options } = this.config.model;
+    const watched = labelledSamples(validation.samples, validation.labels, K, [this.main]);
+    const { model, rounds } = await trainTrees({
+      training: {
+        table: tableOf(cleaned, features, samples),
+        labels: Float64Array.from(tasks, (task, i) => labels[i * K + task]),
+        weights: weights.every((weight) => weight === 1) ? undefined : weights,
+      },
+      validation: {
+        table: tableOf(cleaned, features, watched.samples),
+        labels: Float64Array.from({ length: watched.samples.length }, (_, i) => watched.labels[i * K + this.main]),
+      },
+      options: { ...options, seed: this.random.fork(`update ${this.updates}`).uint32(), threads: this.threads },
+    });
+    this.trees = model;
+    this.updates++;
+    return rounds.at(-1)?.trainingLoss ?? Number.NaN;
+  }
+
+  /** Without trees the forecast is 0 for all. */
+  async validate(): Promise<number> {
+    const { validation, main } = this.data;
+    const { measure } = this.config.validation;
+    return validationPerformance(measure, 'mse', validation, this.forecast(validation), main, this.tasks.length);
+  }
+
+  async test(): Promise<Readonly<Record<string, number>>> {
+    if (!this.config.test) return {};
+    const { panel, test } = this.data;
+    return testFigures(scoresOf(this.config, panel, test.samples, this.forecast(test)));
+  }
+
+  /** What the data were like: `data.json`. */
+  saveFiles(folder: string): void {
+    writeDataSummary(folder, this.data);
+  }
+
+  capture(): Snapshot {
+    return stateOnly({ updates: this.updates, trees: this.trees && treesToJson(this.trees) } satisfies TreesState);
+  }
+
+  restore({ state }: Snapshot): void {
+    const { updates, trees } = state as TreesState;
+    this.updates = updates;
+    this.trees = trees && treesFromJson(trees);
+  }
+
+  private forecast({ samples }: Part): Float32Array {
+    if (this.trees === undefined) return new Float32Array(samples.length);
+    return predictSamples(this.trees, this.data.cleaned, this.data.features, samples);
+  }
+}
+
+/** What a checkpoint holds of the problem. */
+export interface TreesState {
+  readonly updates: number;
+  readonly trees?: BoostedTreesJson;
+}
+
+/** Features as the trees see them: relative prices and volumes as they are, NaN where missing. */
+function tableOf(panel: PricePanel, spec: FeatureSpec, samples: Samples): FeatureTable {
+  return {
+    rows: samples.length,
+    features: columnCount(spec),
+    readColumn: (column, out) => writeColumn(panel, spec, samples, column, out),
+  };
+}
+
+/** Forecasts of boosted trees, one a sample. */
+export function predictSamples(
+  trees: BoostedTrees,
+  panel: PricePanel,
+  spec: FeatureSpec,
+  samples: Samples,
+): Float32Array {
+  const columns = columnCount(spec);
+  const out = new Float32Array(samples.length);
+  const rows = new Float32Array(PIECE * columns);
+  for (const positions of chunks(samples, PIECE)) {
+    const own = rows.subarray(0, positions.length * columns);
+    gather(panel, spec, samples, positions, own, 'flat');
+    predictTrees(trees, own, out.subarray(positions[0], positions[0] + positions.length));
+  }
+  return out;
+}
+
+const PIECE = 1000;
+
+/** The trees of a checkpoint. */
+export function openTrees(config: ForecastConfig, { state }: Snapshot, file: string): Forecaster {
+  const { trees: json } = state as TreesState;
+  if (json === undefined) throw new InputError('the run was stopped before it had grown its trees', { file });
+  const trees = treesFromJson(json, file);
+  return {
+    config,
+    predict: async (cleaned, samples) => predictSamples(trees, cleaned, config.features, samples),
+    close: async () => {},
+  };
+}

@@ -1,0 +1,248 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { z } from 'zod';
+import { InputError } from '../errors.js';
+import { fitting, readJsonFile } from '../files.js';
+import type { WriteFile } from './session.js';
+
+/** JSON has no NaN: a figure that is undefined is written as null. */
+export const figure = z
+  .number()
+  .nullable()
+  .transform((value) => value ?? Number.NaN);
+
+const resultSchema = z.object({
+  /** Updates made. */
+  updates: z.number(),
+  /** Validation performance on the main task, where it was best. */
+  best: z.object({ performance: figure, update: z.number() }).nullable(),
+  /** Figures of that best model on test data; null if the problem has none. */
+  test: z.record(z.string(), figure).nullable(),
+});
+
+/** What a training came to: `result.json`. */
+export type TrainingResult = Readonly<z.output<typeof resultSchema>>;
+
+/** Undefined if the run ended before its last validation was written down. */
+export function readResult(run: string): TrainingResult | undefined {
+  const file = join(run, RESULT);
+  return existsSync(file) ? readJsonFile(file, resultSchema) : undefined;
+}
+
+/** Whether a run has a result; it is written last. */
+export function hasResult(run: string): boolean {
+  return existsSync(join(run, RESULT));
+}
+
+export function writeResult(write: WriteFile, result: TrainingResult): void {
+  write(RESULT, `${JSON.stringify(result, null, 2)}\n`);
+}
+
+const RESULT = 'result.json';
+
+/** A validation performance as people read it. Performances are higher where they are better, and so minus a loss. */
+export interface ValidationMeasure {
+  /** `validation loss`. */
+  readonly name: string;
+  readonly better: 'lower' | 'higher';
+  /** The figure behind a performance: of −0.0602 the loss 0.0602. */
+  shown(performance: number): number;
+}
+
+/** What the validation of a run measures, by its configuration. */
+export function validationMeasure(config: Readonly<Record<string, unknown>>): ValidationMeasure {
+  const { problem } = namedMeasure.parse(config);
+  const { measure = problem.kind === 'module' ? 'performance' : 'loss' } = problem.validation;
+  const name = `validation ${measure}`;
+  if (measure === 'loss') return { name, better: 'lower', shown: (performance) => -performance };
+  return { name, better: 'higher', shown: (performance) => performance };
+}
+
+const namedMeasure = z.looseObject({
+  problem: z
+    .looseObject({ kind: z.unknown(), validation: z.looseObject({ measure: z.string().optional() }).catch({}) })
+    .catch({ kind: 'module', validation: {} }),
+});
+
+/** The data that the figures of an evaluation are of, as `scores.json` has it under `data`. */
+export const evaluatedDataSchema = z.object({
+  /** As the configuration or `--data` names it. */
+  name: z.string(),
+  /** Identifies the data wherever they lie: figures are compared only where it is the same. */
+  digest: z.string(),
+  /** Whether they are the data of the run's own configuration. */
+  own: z.boolean(),
+});
+
+export type EvaluatedData = z.output<typeof evaluatedDataSchema>;
+
+/** Missing in evaluations of earlier versions. */
+const data = evaluatedDataSchema.optional();
+
+const risk = z.object({ annualReturn: figure, informationRatio: figure, maxDrawdown: figure });
+
+const forecastScores = z.object({
+  split: z.string(),
+  data,
+  samples: z.number(),
+  scores: z.object({
+    IC: figure,
+    ICIR: figure,
+    RankIC: figure,
+    RankICIR: figure,
+    MSE: figure,
+    zMSE: figure,
+    days: z.number(),
+  }),
+  quintiles: z.array(figure),
+  backtest: z.object({
+    /** Days from a forecast to its trade; undefined in evaluations that traded a day later, whatever was forecast. */
+    delay: z.number().optional(),
+    benchmark: z.string(),
+    portfolio: risk,
+    market: risk,
+    excess: risk,
+    excessAfterCosts: risk,
+    turnover: figure,
+  }),
+});
+
+const latency = z
+  .object({ AP: figure, AL: figure, LAAL: figure, DAL: figure, YAAL: z.number().nullable().default(null) })
+  .nullable();
+
+const translationScores = z.object({
+  split: z.string(),
+  data,
+  /** Of wait-k; `full` reads the whole sentence first, null is another policy. */
+  k: z.union([z.number(), z.literal('full')]).nullable(),
+  /** As `--policy` takes it. */
+  policy: z.string().optional(),
+  /** Further runs whose models took part. */
+  models: z.array(z.string()).default([]),
+  beam: z.number(),
+  earlyEnd: z.enum(['allow', 'block']),
+  lengthPenalty: z.number().default(1),
+  /** Whose parameters: of the best model, the latest or the mean of the last few. */
+  checkpoint: z.string().default('best'),
+  sentences: z.number(),
+  bleu: figure,
+  sacrebleu: figure,
+  signature: z.string(),
+  chrf: figure,
+  lengthRatio: figure,
+  endedEarly: z.number(),
+  /** What SimulEval's latency counts. */
+  unit: z.enum(['word', 'char']).default('word'),
+  latency: z.object({ stacl: latency, simuleval: latency }),
+  speed: figure,
+});
+
+/** What `tcts evaluate` wrote about a forecast on one part of the data. */
+export type ForecastFigures = z.output<typeof forecastScores> & { readonly folder: string };
+
+/** What `tcts evaluate` wrote about a translation under one policy. */
+export type PolicyFigures = z.output<typeof translationScores> & { readonly folder: string };
+
+/** What `tcts evaluate` wrote about a translation with one wait. */
+export type TranslationFigures = PolicyFigures & { readonly k: number };
+
+/** Everything below `evaluation/` of a run folder. */
+export interface Evaluations {
+  readonly forecasts: readonly ForecastFigures[];
+  readonly translations: readonly TranslationFigures[];
+  /** Translations under another policy than wait-k. */
+  readonly policies: readonly PolicyFigures[];
+}
+
+export function readEvaluations(run: string): Evaluations {
+  const all = evaluationFolders(run).map(readScores);
+  const translations = all.filter((one): one is PolicyFigures => 'k' in one);
+  return {
+    forecasts: all.filter((one): one is ForecastFigures => !('k' in one)),
+    translations: translations.filter((one): one is TranslationFigures => typeof one.k === 'number'),
+    policies: translations.filter(({ k }) => typeof k !== 'number'),
+  };
+}
+
+/** Folders of the evaluations that have ended. */
+export function evaluationFolders(run: string): string[] {
+  const folder = join(run, EVALUATION);
+  const names = existsSync(folder) ? readdirSync(folder).sort() : [];
+  return names.map((name) => join(folder, name)).filter((path) => existsSync(join(path, SCORES)));
+}
+
+/** The `scores.json` of an evaluation. */
+export function readScores(folder: string): ForecastFigures | PolicyFigures {
+  const file = join(folder, SCORES);
+  const content = readJsonFile(file, z.looseObject({}));
+  return 'k' in content
+    ? { ...fitting(content, translationScores, file), folder }
+    : { ...fitting(content, forecastScores, file), folder };
+}
+
+/** The data that an evaluation is of; undefined where it does not say. */
+export function scoredData(folder: string): EvaluatedData | undefined {
+  const file = join(folder, SCORES);
+  return existsSync(file) ? readJsonFile(file, z.looseObject({ data })).data : undefined;
+}
+
+/** Where an evaluation is kept: other data never take the place of the run's own. */
+export function evaluationFolder(run: string, name: string, { name: data, digest, own }: EvaluatedData): string {
+  const slug = basename(data)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, 40);
+  return join(run, EVALUATION, own ? name : `${name}-on-${slug}-${digest.slice(0, 8)}`);
+}
+
+/** Where `tcts evaluate --loss` keeps the loss of a run on a split under wait-k. */
+export function waitLossFile(run: string, split: string, k: number): string {
+  return join(run, EVALUATION, `${split}-wait-${k}-loss.json`);
+}
+
+/** Performance of a run on a split under wait-k. */
+export function readWaitPerformance(run: string, split: string, k: number): number {
+  const file = waitLossFile(run, split, k);
+  const content = existsSync(file) ? readJsonFile(file, z.looseObject({})) : {};
+  if (typeof content.performance === 'number') return content.performance;
+  throw new InputError('expected a number to choose by', { file, key: 'performance' });
+}
+
+/** The validation performance of a finished run on its main task, where it was best. */
+export function readBestPerformance(run: string): number {
+  const performance = readResult(run)?.best?.performance ?? Number.NaN;
+  if (!Number.isNaN(performance)) return performance;
+  throw new InputError('expected a number to choose by', { file: join(run, RESULT), key: 'best.performance' });
+}
+
+const EVALUATION = 'evaluation';
+const SCORES = 'scores.json';
+
+/** The first 16 digits of the SHA-256 of all pieces, in their order. */
+export function dataDigest(pieces: Iterable<string | Uint8Array>): string {
+  const hash = createHash('sha256');
+  for (const piece of pieces) {
+    // With its length, so that moving a boundary makes other data.
+    hash.update(`${piece.length} `).update(piece);
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+/** `corpora/wmt15 (not the run's own)`. */
+export function evaluatedDataInWords({ name, own }: EvaluatedData): string {
+  return own ? name : `${name} (not the run's own)`;
+}
+
+/** What the `problem.data` of a configuration is called. */
+export function dataName(data: unknown): string {
+  if (typeof data === 'string') return data;
+  const { folder, path, market, from, format, rows, seed } = z.looseObject({}).catch({}).parse(data);
+  const found = [folder, path].find((name) => typeof name === 'string');
+  if (found !== undefined) return typeof market === 'string' ? `${found}, ${market}` : String(found);
+  if (from === 'verb-final') return `verb-final English, seed ${String(seed ?? 1)}`;
+  if (from === 'toy') return `toy languages, seed ${String(seed ?? 1)}`;
+  if (format === 'synthetic') return `synthetic ${rows === undefined ? 'market' : 'series'}, seed ${String(seed ?? 1)}`;
+  return 'its own data';
+}

@@ -1,0 +1,177 @@
+import {
+  type Arena,
+  Gradients,
+  Inference,
+  type InputTypes,
+  type LearningRate,
+  type Model,
+  Training,
+} from '../optim/index.js';
+import type { Random } from '../random.js';
+import type { Ranks } from '../ranks.js';
+import type { Snapshot } from '../run/index.js';
+import type { Value } from '../tensor/index.js';
+import type { GradientAccess, InfluenceAccess } from './problem.js';
+import { type Learning, learningRateOf, optimizerOf } from './problem-config.js';
+import { captureTraining, restoreTraining } from './snapshots.js';
+import { type TrainingInfluence, trainingInfluence } from './training-influence.js';
+
+/** A network that forecasts several horizons, as programs over the same parameters. */
+export interface NetworkPrograms {
+  readonly inputs: InputTypes;
+  /** Output `forecasts` [B, columns]. */
+  readonly forward: Model<InputTypes>;
+  /** `inputs`, labels and weights. */
+  readonly trainingInputs: InputTypes;
+  /** Output `loss`, a sum over samples and tasks. */
+  readonly training: Model<InputTypes>;
+}
+
+export interface NetworkTrainingOptions {
+  readonly random: Random;
+  /** η₁ and how it changes over so many updates. */
+  readonly learningRate: number;
+  readonly learning?: Learning;
+  readonly updates?: number;
+  /** Largest absolute value of a gradient. Default: any. */
+  readonly clipValue?: number | null;
+  readonly workers: number;
+  readonly threads: number;
+  readonly ranks?: Ranks;
+  /** Threads of a forward pass. Default 1. */
+  readonly forwardThreads?: number;
+  /** A loss of its own to take gradients of, in evaluation mode. Default: that of the training program. */
+  readonly gradientOf?: Model<InputTypes>;
+  /** Sets the parameters that the training starts from. Default: those of the initialisers. */
+  readonly start?: (arena: Arena) => void;
+}
+
+type Feeds = Readonly<Record<string, Value>>;
+
+/** What problems with one network have in common: its updates, forecasts and gradients, and their state. */
+export class NetworkTraining {
+  private gradientProgram: Promise<Gradients> | undefined;
+
+  private constructor(
+    private readonly programs: NetworkPrograms,
+    private readonly training: Training,
+    private readonly rate: LearningRate,
+    private readonly inference: Inference,
+    private readonly gradientOf: Model<InputTypes> | undefined,
+  ) {}
+
+  static async create(programs: NetworkPrograms, options: NetworkTrainingOptions): Promise<NetworkTraining> {
+    const { random, learning, clipValue = null, workers, threads, ranks, gradientOf } = options;
+    const rate = learningRateOf(options.learningRate, learning, options.updates);
+    const training = await Training.create({
+      model: programs.training,
+      inputs: programs.trainingInputs,
+      random: random.fork('model'),
+      optimizer: optimizerOf(learning),
+      clip: clipValue === null ? undefined : { value: clipValue },
+      workers,
+      threads,
+      ranks,
+    });
+    try {
+      const { arena } = training;
+      options.start?.(arena);
+      const { forward: model, inputs } = programs;
+      const inference = await Inference.create({ model, inputs, arena, threads: options.forwardThreads, ranks });
+      return new NetworkTraining(programs, training, rate, inference, gradientOf);
+    } catch (error) {
+      // The threads of the workers would keep the process alive.
+      await training.close();
+      throw error;
+    }
+  }
+
+  get arena(): Arena {
+    return this.training.arena;
+  }
+
+  /** Updates so far. */
+  get updates(): number {
+    return this.training.updates;
+  }
+
+  /** One update; returns the loss and what else the training program gives. */
+  async step(feeds: Feeds): ReturnType<Training['step']> {
+    return this.training.step(feeds, this.rate.at(this.training.updates));
+  }
+
+  /** `forecasts` of the forward program, [B, columns]. */
+  async forecast(feeds: Feeds): Promise<Float32Array> {
+    return (await this.inference.run(feeds)).forecasts.data as Float32Array;
+  }
+
+  /** Writes ∇θ of the loss of these inputs of the training program. */
+  async gradient(feeds: Feeds, out: Float32Array): Promise<void> {
+    if (this.gradientOf === undefined) return this.training.gradient(feeds, out);
+    const { trainingInputs: inputs } = this.programs;
+    this.gradientProgram ??= Gradients.create({ model: this.gradientOf, inputs, arena: this.arena });
+    await (await this.gradientProgram).write(feeds, out);
+  }
+
+  /**
+   * @param feeds the mean loss of a batch with every sample on one task, as inputs of the training program
+   * @param rewards pieces of the reward data, or else of the validation data; after each update it is the turn of another
+   */
+  gradientAccess<Batch>(
+    main: number,
+    feeds: (batch: Batch, task: number) => Feeds,
+    rewards: () => readonly (() => Batch)[],
+  ): GradientAccess<Batch> {
+    return {
+      size: this.arena.length,
+      ofTask: (batch, task, out) => this.gradient(feeds(batch, task), out),
+      ofValidation: (out) => {
+        const pieces = rewards();
+        return this.gradient(feeds(pieces[this.updates % pieces.length](), main), out);
+      },
+    };
+  }
+
+  influence<Batch>(from: Omit<TrainingInfluence<Batch>, 'training'>): InfluenceAccess<Batch> {
+    return trainingInfluence({ ...from, training: this.training });
+  }
+
+  observe(performance: number): void {
+    this.rate.observe(performance);
+  }
+
+  capture(): Snapshot {
+    return captureTraining(this.training, this.rate);
+  }
+
+  restore(snapshot: Snapshot): void {
+    restoreTraining(this.training, snapshot, this.rate);
+  }
+
+  async close(): Promise<void> {
+    await this.training.close();
+    await this.inference.close();
+    await (await this.gradientProgram)?.close();
+  }
+}
+
+/** Puts the columns of several tables side by side, a row a sample; 0, the mean, for what is unknown. */
+export function writeRows(tables: readonly Float32Array[], rows: number, out: Float32Array): void {
+  const width = tables.reduce((sum, table) => sum + table.length / rows, 0);
+  let at = 0;
+  for (const table of tables) {
+    const own = table.length / rows;
+    for (let i = 0; i < rows; i++) out.set(table.subarray(i * own, (i + 1) * own), i * width + at);
+    at += own;
+  }
+  for (let i = 0; i < rows * width; i++) if (Number.isNaN(out[i])) out[i] = 0;
+}
+
+/** The rows of a table [n, width] at these places. */
+export function rowsAt(table: Float32Array, places: Int32Array, width: number): Float32Array {
+  const rows = new Float32Array(places.length * width);
+  for (let i = 0; i < places.length; i++) {
+    rows.set(table.subarray(places[i] * width, (places[i] + 1) * width), i * width);
+  }
+  return rows;
+}

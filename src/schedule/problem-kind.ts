@@ -1,0 +1,61 @@
+import type { z } from 'zod';
+import { InputError } from '../errors.js';
+import type { Problem, ProblemContext } from './problem.js';
+
+/** The keys of `problem` in a configuration; `kind` is the name of the application, its description the title. */
+export type ProblemSchema = z.ZodObject<{ kind: z.ZodLiteral<string> } & z.core.$ZodLooseShape, z.core.$strict>;
+
+/**
+ * All that the tool knows of an application: an entry of the list in `cli/problems.ts`, or what a module exports that a
+ * configuration names as `problem: {kind: module, module: ./weather.js}`. The schema is the only place of its defaults.
+ */
+export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {
+  readonly schema: S;
+  create(config: z.output<S>, context: ProblemContext): Problem | Promise<Problem>;
+  /** What `tcts evaluate` does with a run. Default: there is nothing to evaluate. */
+  readonly evaluate?: Evaluate;
+  /** Further verbs that take a run of this kind. Default: none. */
+  readonly verbs?: readonly ('translate' | 'forecast' | 'export')[];
+  /** What `validate` returns, for people. Default: a loss with its sign changed. */
+  validation?(config: z.output<S>): Validation;
+}
+
+/** A validation measure; `sign` is −1 where `validate` returns it with its sign changed, as it does with a loss. */
+export interface Validation {
+  readonly name: string;
+  readonly sign: 1 | -1;
+}
+
+/** Checks a description; for the types. */
+export function problemKind<S extends ProblemSchema>(kind: ProblemKind<S>): ProblemKind<S> {
+  return kind;
+}
+
+/** Scores the best model of a run. */
+export type Evaluate = (run: string, flags: EvaluateFlags) => Promise<Evaluated>;
+
+/** The flags of `tcts evaluate`, by their names in camel case; a flag that a kind does not know is refused by it. */
+export interface EvaluateFlags {
+  readonly split?: string;
+  readonly data?: string;
+  readonly threads: number;
+  /** Print every figure, not only the most important. */
+  readonly all?: boolean;
+  /** Takes a sentence that the user ought to see. */
+  readonly warn?: (sentence: string) => void;
+  readonly [flag: string]: unknown;
+}
+
+/** What is printed: figures for programs, or text for people. */
+export interface Evaluated {
+  readonly json: unknown;
+  readonly text: string;
+}
+
+/** Refuses flags that mean nothing for a kind of run. */
+export function refuseFlags(flags: EvaluateFlags, kind: string, ...names: string[]): void {
+  const given = names.find((name) => flags[name] !== undefined);
+  if (given === undefined) return;
+  const flag = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  throw new InputError(`means nothing for a run of ${kind}`, { key: `--${flag}` });
+}

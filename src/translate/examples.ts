@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import { toyLanguages, toyText } from './toy.js';
+import { verbFinalLanguages, verbFinalText } from './verb-final.js';
+
+export interface ExampleSentence {
+  readonly source: string;
+  /** Where the language is made up. */
+  readonly reference?: string;
+}
+
+/**
+ * Sentences in the source language of a model; none for a language that has none here. A model whose text came
+ * tokenised gets them in that form, in lower case.
+ */
+export function exampleSentences(language: string, tokenised: boolean, problem: unknown): ExampleSentence[] {
+  const made = { [toyLanguages.source]: toyText, [verbFinalLanguages.source]: verbFinalText }[language];
+  if (made !== undefined) {
+    const seed = toySeed.parse(problem);
+    if (seed === undefined) return [];
+    const { test } = made(seed, { train: 0, valid: 0, test: EXAMPLES });
+    return test.map(({ source, target }) => ({ source, reference: target }));
+  }
+  const sentences = SENTENCES[language] ?? [];
+  return sentences.map((source) => ({ source: tokenised ? tokenisedForm(source) : source }));
+}
+
+const toySeed = z
+  .looseObject({ data: z.looseObject({ seed: z.number() }) })
+  .transform(({ data }) => data.seed)
+  .optional()
+  .catch(undefined);
+
+function tokenisedForm(sentence: string): string {
+  return sentence.toLowerCase().replaceAll(/([.,!?])/g, ' $1');
+}
+
+const SENTENCES: Readonly<Record<string, readonly string[]>> = {
+  en: [
+    'Two young girls are playing with a red ball on the green grass.',
+    'A man in a blue shirt is standing on a ladder cleaning a window.',
+    'The dog that jumped into the water is bringing back a long stick.',
+    'A woman with a large hat is reading a book in front of the old church.',
+  ],
+  de: [
+    'Zwei junge Mädchen spielen auf der grünen Wiese mit einem roten Ball.',
+    'Ein Mann in einem blauen Hemd steht auf einer Leiter und putzt ein Fenster.',
+    'Der Hund, der ins Wasser gesprungen ist, bringt einen langen Stock zurück.',
+  ],
+  fr: [
+    'Deux jeunes filles jouent avec un ballon rouge sur la pelouse.',
+    'Un homme en chemise bleue nettoie une fenêtre.',
+  ],
+  es: ['Dos niñas juegan con una pelota roja en el césped.', 'Un hombre con camisa azul limpia una ventana.'],
+  vi: ['Hai cô gái trẻ đang chơi với một quả bóng đỏ trên bãi cỏ xanh.'],
+  zh: ['两个 年轻 的 女孩 正在 草地 上 玩 一个 红色 的 球 。'],
+};
+
+/** Made-up sentences. */
+const EXAMPLES = 4;

@@ -1,3 +1,0 @@
-export * from './config.js';
-export * from './loss.js';
-export * from './transformer.js';

@@ -1,0 +1,208 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { InputError } from '../errors.js';
+import { type LearningRate, type Model, Training } from '../optim/index.js';
+import type { Random } from '../random.js';
+import type { Ranks } from '../ranks.js';
+import type { Snapshot } from '../run/index.js';
+import { optimizerOf, learningRateOf as rateOf, stateOnly } from '../schedule/index.js';
+import type { DataConfig, TranslationConfig } from './config.js';
+import { type Batch, BatchIterator, type BatchOptions, type BatchState } from './corpus/batches.js';
+import { type Corpus, type CorpusSummary, openCorpus, type PairedSequences, somePairs } from './corpus/corpus.js';
+import { defaultFilters } from './corpus/encode-split.js';
+import { prepareTranslation } from './corpus/prepare.js';
+import { type Scrambled, scrambled } from './corruption.js';
+import { type TranslationModel, translationModel } from './model/config.js';
+import { lossInputs } from './model/loss.js';
+import { type TextSizes, type ToyText, toyLanguages, toyText, writeToyText } from './toy.js';
+import { verbFinalLanguages, verbFinalText } from './verb-final.js';
+
+/** The keys of a configuration that say which sentences to train on. */
+export interface TrainingDataConfig extends Pick<TranslationConfig, 'data' | 'model' | 'batch'> {
+  readonly validation: { readonly split: string; readonly reward?: number };
+  readonly corruption?: TranslationConfig['corruption'];
+}
+
+/** The sentence pairs of a training: an endless sequence of batches that can be saved and resumed, and the validation split. */
+export class TrainingData {
+  private batches: BatchIterator;
+
+  private constructor(
+    /** The model of the configuration, with the sizes of the vocabularies. */
+    readonly model: TranslationModel,
+    readonly train: PairedSequences | Scrambled,
+    /** What is validated on. */
+    readonly valid: PairedSequences,
+    /** The rest of the validation split: for schedulers to learn from. */
+    readonly reward: PairedSequences | undefined,
+    private readonly data: OpenData,
+    private readonly options: BatchOptions,
+    /** Batches that make one update. */
+    private readonly accumulate: number,
+    private readonly opened: readonly { close(): void }[],
+  ) {
+    this.batches = new BatchIterator(train, options);
+  }
+
+  static async open(
+    { data: from, model: keys, batch, validation, corruption }: TrainingDataConfig,
+    random: Random,
+  ): Promise<TrainingData> {
+    const data = await openData(from);
+    const opened: { close(): void }[] = [data];
+    try {
+      const { corpus } = data;
+      const model = translationModel(keys, corpus.summary.vocabulary);
+      const train = corpus.open('train');
+      opened.push(train);
+      const valid = corpus.open(validation.split);
+      opened.push(valid);
+      requireFits(corpus.summary, ['train', validation.split, 'test'], model.maxPositions);
+      const seed = random.fork('batches').uint32();
+      const options = { maxTokens: batch.tokens, maxSentences: batch.sentences ?? undefined, seed };
+      const [selecting, reward] = divide(valid, validation.reward ?? 0);
+      const share = corruption?.scrambled ?? 0;
+      const pairs = share === 0 ? train : scrambled(train, share, corruption!.seed);
+      return new TrainingData(model, pairs, selecting, reward, data, options, batch.accumulate, opened);
+    } catch (error) {
+      for (const resource of opened.reverse()) resource.close();
+      throw error;
+    }
+  }
+
+  get corpus(): Corpus {
+    return this.data.corpus;
+  }
+
+  /** Batches of the current epoch. */
+  get batchesPerEpoch(): number {
+    return this.batches.count;
+  }
+
+  /** The batches of the next update. */
+  next(): readonly Batch[] {
+    return Array.from({ length: this.accumulate }, () => this.batches.next());
+  }
+
+  capture(): Snapshot {
+    return stateOnly(this.batches.state());
+  }
+
+  restore({ state }: Snapshot): void {
+    this.batches = new BatchIterator(this.train, this.options, state as BatchState);
+  }
+
+  close(): void {
+    for (const resource of [...this.opened].reverse()) resource.close();
+  }
+}
+
+/** The pairs that validate and, of a share above 0, those for schedulers, evenly spread over the split. */
+function divide(pairs: PairedSequences, share: number): [PairedSequences, PairedSequences | undefined] {
+  if (share === 0) return [pairs, undefined];
+  const all = Int32Array.from({ length: pairs.count }, (_, i) => i);
+  const forReward = (i: number) => Math.floor((i + 1) * share) > Math.floor(i * share);
+  const [reward, rest] = [all.filter(forReward), all.filter((i) => !forReward(i))];
+  if (reward.length === 0 || rest.length === 0) {
+    throw new InputError(`a share of ${share} of ${pairs.count} validation pairs leaves none on one side`, {
+      key: 'problem.validation.reward',
+    });
+  }
+  return [somePairs(pairs, rest), somePairs(pairs, reward)];
+}
+
+function requireFits({ splits }: CorpusSummary, names: readonly string[], maxPositions: number): void {
+  for (const name of names) {
+    const { source, target } = splits[name] ?? { source: NOTHING, target: NOTHING };
+    const longest = Math.max(source.longest, target.longest);
+    if (longest <= maxPositions) continue;
+    throw new InputError(
+      `the split ${name} has a sentence of ${longest} tokens, its end counted, expected at most ${maxPositions}`,
+      { key: 'problem.model.maxPositions' },
+    );
+  }
+}
+
+const NOTHING = { longest: 0 };
+
+/** A corpus for as long as it is needed. */
+export interface OpenData {
+  readonly corpus: Corpus;
+  /** Removes temporary files. */
+  close(): void;
+}
+
+/** The language pairs that are made on the spot. */
+const MADE: Readonly<Record<Exclude<DataConfig['from'], 'corpus'>, MadePair>> = {
+  toy: { languages: toyLanguages, text: toyText },
+  'verb-final': { languages: verbFinalLanguages, text: verbFinalText },
+};
+
+interface MadePair {
+  readonly languages: { readonly source: string; readonly target: string };
+  text(seed: number, sizes: TextSizes): ToyText;
+}
+
+/** The corpus of a configuration. A pair that is made on the spot is written and prepared in a temporary folder. */
+export async function openData(config: DataConfig): Promise<OpenData> {
+  if (config.from === 'corpus') return { corpus: openCorpus(config.folder), close: () => {} };
+  const folder = mkdtempSync(join(tmpdir(), 'tcts-toy-'));
+  const close = (): void => rmSync(folder, { recursive: true, force: true });
+  try {
+    const { languages, text } = MADE[config.from];
+    writeToyText(folder, text(config.seed, { train: config.pairs }), languages);
+    const words = { lowercase: false, normalize: false, tokenizer: { kind: 'none' } } as const;
+    await prepareTranslation({
+      source: { config: { language: languages.source, ...words } },
+      target: { config: { language: languages.target, ...words } },
+      train: join(folder, 'train'),
+      valid: join(folder, 'valid'),
+      test: [join(folder, 'test')],
+      out: join(folder, 'corpus'),
+      learning: { joint: false, sharedVocabulary: false, filters: defaultFilters },
+    });
+    return { corpus: openCorpus(join(folder, 'corpus')), close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+export interface ProblemOptions {
+  readonly random: Random;
+  /** Default 1. */
+  readonly threads?: number;
+  /** Default 1. */
+  readonly workers?: number;
+  /** Updates of the whole training, for a learning rate that depends on it. Default: not known. */
+  readonly updates?: number;
+  /** Processes that share each batch. Default: this one alone. */
+  readonly ranks?: Ranks;
+}
+
+type Learning = TranslationConfig['learning'];
+
+/** The training of a model that takes the inputs of a loss, as `learning` of a configuration says. */
+export function createTraining(
+  model: Model<typeof lossInputs>,
+  learning: Learning,
+  { random, threads = 1, workers = 1, ranks }: ProblemOptions,
+): Promise<Training> {
+  const { clipNorm } = learning;
+  return Training.create({
+    model,
+    inputs: lossInputs,
+    random: random.fork('model'),
+    optimizer: optimizerOf(learning),
+    clip: clipNorm === null ? undefined : { norm: clipNorm },
+    workers,
+    threads,
+    ranks,
+  });
+}
+
+/** η₁ over a training of `updates` updates. */
+export function learningRateOf(learning: Learning, updates?: number): LearningRate {
+  return rateOf(learning.peak, learning, updates);
+}

@@ -1,0 +1,92 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { trainConfigSchema } from '../../src/cli/problems.js';
+import { loadConfig } from '../../src/run/index.js';
+import { temporaryFolder } from '../run/temporary.js';
+import { tcts } from './train-process.js';
+
+const short = ['--quiet', '--set', 'training.episodes=1', '--set', 'training.steps=1'];
+
+test('a shipped configuration is found by its name, a run by its own', { timeout: 60_000 }, async () => {
+  const folder = temporaryFolder();
+  expect(await tcts(folder, 'train', 'demo', ...short)).toMatchObject({ code: 0, stderr: '' });
+  const again = await tcts(folder, 'train', '--resume', 'demo', '--quiet');
+  expect(again).toMatchObject({ code: 0, stderr: '' });
+  expect(again.stdout).toContain('run folder: runs/demo\n');
+  expect((await tcts(folder, 'report', 'demo')).stdout).toContain('report: runs/demo/report/index.html');
+  // A file of that name comes first.
+  writeFileSync(join(folder, 'demo'), 'problem: {kind: contextual}\nstrategy: {name: mtl}\nname: other\n');
+  expect((await tcts(folder, 'train', 'demo', ...short)).stdout).toContain('run folder: runs/other\n');
+});
+
+test.each([
+  [['train', 'tyo'], 'tcts: the configuration file tyo cannot be read: does not exist; did you mean toy?\n'],
+  [['train', 'confgs/toy.yaml'], 'confgs/toy.yaml cannot be read: does not exist; did you mean configs/toy.yaml?\n'],
+  [['train', 'configs/tyo.yaml'], 'configs/tyo.yaml cannot be read: does not exist; did you mean configs/toy.yaml?\n'],
+  [['train', 'nothing-like-it'], 'does not exist; the shipped ones are csi300-trees, csi300, demo, '],
+  [['probe', 'markt'], 'did you mean market?\n'],
+  [['sweep', 'stock-smoek'], 'did you mean stock-smoke?\n'],
+  [['evaluate', 'runs/frist'], 'tcts: runs/frist: there is no such run; did you mean runs/first?\n'],
+  [['translate', 'frist'], 'tcts: frist: there is no such run; did you mean runs/first?\n'],
+])('tcts %j asks whether something like it is meant', async (args, message) => {
+  const folder = temporaryFolder();
+  for (const name of ['configs', 'runs/first']) mkdirSync(join(folder, name), { recursive: true });
+  for (const name of ['configs/toy.yaml', 'runs/first/run.json']) writeFileSync(join(folder, name), '{}');
+  const { code, stderr } = await tcts(folder, ...args);
+  expect(code).toBe(1);
+  expect(stderr).toContain(message);
+});
+
+test('a mistake in the use of a command is the last thing that is said', async () => {
+  const { code, stderr } = await tcts(temporaryFolder(), 'train', 'demo', '--stpes', '3');
+  expect(code).toBe(1);
+  expect(stderr).toContain('Usage: tcts train');
+  expect(stderr).toMatch(/\nerror: unknown option '--stpes'\n(\(Did you mean .*\)\n)?$/);
+});
+
+test('tcts init writes a configuration that can be trained', { timeout: 120_000 }, async () => {
+  const folder = temporaryFolder();
+  const days: string[] = [];
+  for (let day = Date.parse('2020-01-01'); days.length < 200; day += 864e5)
+    days.push(new Date(day).toISOString().slice(0, 10));
+  const prices = days.flatMap((day, t) =>
+    ['A', 'B', 'C'].map((name, i) => {
+      const close = 10 + Math.sin(t + i);
+      return `${day},${name},${close},${close + 1},${close - 1},${close},${1000 + t}`;
+    }),
+  );
+  writeFileSync(join(folder, 'prices.csv'), ['date,Ticker,open,high,low,close,volume', ...prices, ''].join('\n'));
+  const dayAfter = (t: number) => new Date(Date.parse('2020-01-01') + t * 864e5).toISOString().slice(0, 10);
+  const load = Array.from({ length: 1000 }, (_, t) => `${dayAfter(t)},${t % 7},${Math.cos(t)}`);
+  writeFileSync(join(folder, 'load.csv'), ['date,weekday,load', ...load, ''].join('\n'));
+
+  const init = (file: string, data: string, main: string) =>
+    tcts(folder, 'init', file, '--data', data, '--main', main, '--minutes', '0.01');
+  for (const [file, data, main] of [
+    ['words.yaml', 'verb-final', '2'],
+    ['stocks.yaml', 'prices.csv', '1'],
+    ['load.yaml', 'load.csv', '2'],
+  ]) {
+    const written = await init(file, data, main);
+    expect({ file, ...written }).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`next: tcts train ${file}\n`),
+    });
+    const text = readFileSync(join(folder, file), 'utf8');
+    expect(text.split('\n').filter((line) => line.includes('#')).length).toBeGreaterThan(4);
+    expect(loadConfig(trainConfigSchema, join(folder, file)).problem).toMatchObject({ main: Number(main) });
+  }
+  // The first 60 % of the days for training, after a window; the vendor's name of a column.
+  expect(parse(readFileSync(join(folder, 'stocks.yaml'), 'utf8')).problem).toMatchObject({
+    data: { format: 'csv', path: 'prices.csv', columns: { symbol: 'Ticker' } },
+    split: { train: [days[10], days[119]], validation: [days[120], days[159]], test: [days[160], days[199]] },
+  });
+  expect(await tcts(folder, 'train', 'stocks.yaml', ...short)).toMatchObject({ code: 0 });
+
+  const again = await init('words.yaml', 'verb-final', '2');
+  expect(again).toMatchObject({ code: 1, stderr: 'tcts: words.yaml: it is there already: choose another name\n' });
+  const missing = await tcts(folder, 'init', 'other.yaml', '--main', '3');
+  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('give --data, --minutes') });
+});

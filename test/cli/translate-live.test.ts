@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Translator } from '../../src/translate/decode/translator.js';
+import { randomTranslationRun, type TranslationRun } from './translation-run.js';
+
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const SCRIPT = '/usr/bin/script';
+
+describe.skipIf(!existsSync(SCRIPT))('tcts translate in a terminal', () => {
+  let run: TranslationRun;
+  beforeAll(async () => {
+    run = await randomTranslationRun(4);
+  });
+  afterAll(() => run.remove());
+
+  /** The tool behind a pseudo-terminal: what is typed, one key after the other, and the screen that comes of it. */
+  async function typing(keys: readonly string[]): Promise<{ code: number | null; shown: string; after: string[] }> {
+    const command = `${process.execPath} ${main} translate ${run.folder} --k 1 --beam 1`;
+    const child = spawn(SCRIPT, ['-qec', command, '/dev/null'], {
+      env: { ...process.env, TERM: 'xterm', NO_COLOR: '1' },
+    });
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
+    const closed = once(child, 'close') as Promise<[number | null]>;
+    while (!shown.includes('> ')) await sleep(20);
+    const after: string[] = [];
+    for (const key of keys) {
+      const before = shown.length;
+      child.stdin.write(key);
+      while (shown.length === before && child.exitCode === null) await sleep(20);
+      await sleep(150);
+      after.push(plain(shown.slice(before)));
+    }
+    const [code] = await closed;
+    return { code, shown, after };
+  }
+
+  it('translates each word when its space is typed, and marks unknown ones', { timeout: 60_000 }, async () => {
+    const translator = await Translator.open(run.folder, { beam: 1 });
+    const [word] = translator.source.vocabulary.tokens.filter((token) => /^[a-z]+$/.test(token));
+    const stream = translator.stream(translator.policy('wait-k:1'), { beam: 1 });
+    const first = (await stream.push(word)).trim();
+    const rest = await stream.end();
+    await translator.close();
+
+    const keys = [word, ' ', 'qqq', ' ', '\x7f', '\x7f', '\x7f', '\x7f', '\r', '\x03'];
+    const { code, shown, after } = await typing(keys);
+    expect(code).toBe(0);
+    expect(shown).toContain('wait-k:1: each word is translated when its space is typed');
+    expect(shown).toContain('For example:');
+    // Nothing before the space, the first word of the translation after it.
+    expect(after[0]).not.toContain(first);
+    expect(after[1]).toContain(`> ${word}`);
+    expect(after[1]).toContain(first);
+    expect(after[2]).not.toContain('unknown to the model');
+    expect(after[3]).toContain('unknown to the model: qqq');
+    // The unknown word is deleted again: the sentence ends as if it had never been typed.
+    expect(after[8]).toContain(`> ${word}\n  ${first}${rest}`.trimEnd());
+    expect(after[8]).not.toContain('unknown');
+  });
+});
+
+/** The text without what moves the cursor. */
+function plain(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the control character begins every such sequence
+  return text.replaceAll(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replaceAll('\r', '');
+}
