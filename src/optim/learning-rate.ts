@@ -5,11 +5,13 @@ import { InputError } from '../errors.js';
  * `at(0)`, as in fairseq.
  */
 export interface LearningRate {
+  /** The rate of the next update when this many have been made. */
   at(update: number): number;
   /** Takes in the performance at a validation, higher is better; only `reduce_on_plateau` listens. */
   observe(performance: number): void;
   /** Plain JSON; null for a schedule that is a function of the update number alone. */
   state(): PlateauState | null;
+  /** Takes over what `state` has given. */
   load(state: PlateauState | null): void;
 }
 
@@ -67,8 +69,10 @@ export interface PlateauState {
   readonly bad: number;
 }
 
+/** One of the schedules with its settings. */
 export type LearningRateConfig = ConstantConfig | InverseSqrtConfig | CosineConfig | ReduceOnPlateauConfig;
 
+/** The schedule of a configuration. */
 export function learningRate(config: LearningRateConfig): LearningRate {
   switch (config.name) {
     case 'constant':

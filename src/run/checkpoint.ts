@@ -51,6 +51,7 @@ export interface SavedCheckpoint extends Checkpoint {
   readonly path: string;
 }
 
+/** Which older checkpoints are kept. */
 export interface SaveOptions {
   /** Checkpoints kept, at least 2; older ones are deleted once the new one is safely on the disk. Default 2. */
   readonly keep?: number;
@@ -220,6 +221,7 @@ export function exactStringify(value: unknown): string {
   });
 }
 
+/** Reads what `exactStringify` has written. */
 export function exactParse(text: string): unknown {
   return JSON.parse(text, (_key, item: unknown) => {
     if (typeof item !== 'object' || item === null || !Object.hasOwn(item, MARK)) return item;
