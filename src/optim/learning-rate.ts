@@ -23,11 +23,13 @@ export interface Warmup {
   readonly warmupInit?: number;
 }
 
+/** The same rate throughout, after a warm-up if there is one. */
 export interface ConstantConfig extends Warmup {
   readonly name: 'constant';
   readonly peak: number;
 }
 
+/** Falls with 1/√update (Vaswani et al. 2017). */
 export interface InverseSqrtConfig extends Warmup {
   readonly name: 'inverse_sqrt';
   /** Reached at update `warmup`. */
@@ -36,6 +38,7 @@ export interface InverseSqrtConfig extends Warmup {
   readonly warmup?: number;
 }
 
+/** Falls along half a cosine (Loshchilov & Hutter 2017). */
 export interface CosineConfig extends Warmup {
   readonly name: 'cosine';
   readonly peak: number;

@@ -42,11 +42,13 @@ export function stateOnly(state: unknown): Snapshot {
   return { tensors: new Map(), state };
 }
 
+/** A snapshot and the step it was taken at. */
 export interface Checkpoint extends Snapshot {
   /** Steps done when it was taken. */
   readonly step: number;
 }
 
+/** A checkpoint that was read from a file. */
 export interface SavedCheckpoint extends Checkpoint {
   readonly path: string;
 }

@@ -160,6 +160,7 @@ function recordFailure(run: OwnedRunFolder, unchanged: boolean): void {
   }
 }
 
+/** A session that keeps in memory what others write to a run folder. */
 export interface TransientSession extends Session {
   /** What was logged. */
   readonly records: readonly LogRecord[];
