@@ -60,6 +60,7 @@ export class Random {
     return random;
   }
 
+  /** The state as plain JSON, for `Random.restore`. */
   state(): RandomState {
     return {
       generator: 'xoshiro128**',

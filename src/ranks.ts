@@ -8,6 +8,7 @@ import { type Launch, type Mpi, openMpi } from './mpi.js';
 export class Ranks {
   private constructor(private readonly mpi: Mpi) {}
 
+  /** Joins the processes that `mpirun` has started. */
   static async open(job: Launch): Promise<Ranks> {
     return new Ranks(await openMpi(job));
   }

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
 import type { Command } from 'commander';
-import { commonKeys, workersOf } from '../run/config/common.js';
+import { commonKeys, workersOf } from '../run/config/load.js';
 import { toolVersion } from '../run/versions.js';
 import { IR_VERSION, OPSET } from '../tensor/onnx.js';
 import { colorsFor } from './terminal.js';

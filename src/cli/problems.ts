@@ -72,6 +72,7 @@ export const trainConfigSchema = z.strictObject({
   training: trainingSchema,
 });
 
+/** A checked training configuration. */
 export type TrainConfig = z.output<typeof trainConfigSchema>;
 
 /** The description behind the `problem` of a configuration that has been validated, or read from a run folder. */

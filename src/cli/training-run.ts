@@ -43,11 +43,13 @@ export interface TrainingRunOptions {
   readonly resume?: boolean;
   /** Show no progress. Default false. */
   readonly quiet?: boolean;
+  /** Called after every episode. */
   readonly onEpisode?: (record: EpisodeRecord) => void;
   /** The processes that share each batch, of which rank 0 alone has the folder. Default: this one alone. */
   readonly ranks?: Ranks;
 }
 
+/** What a training run has come to. */
 export interface TrainingRun {
   readonly outcome: SessionOutcome;
   /** Undefined if the run was interrupted. */
@@ -56,6 +58,7 @@ export interface TrainingRun {
   readonly tasks: readonly string[];
 }
 
+/** How `trainRun` runs a configuration. */
 export interface TrainRunOptions extends Omit<TrainingRunOptions, 'folder' | 'ranks'> {
   /** Default: as the configuration says, `out` and `name`. */
   readonly folder?: string;

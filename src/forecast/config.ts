@@ -125,6 +125,7 @@ export const forecastSchema = z.strictObject({
     .describe('Score the best model on the test part at the end; false while settings are being chosen.'),
 });
 
+/** The checked `problem` of a configuration whose kind is `forecast`. */
 export type ForecastConfig = z.output<typeof forecastSchema>;
 
 /** The horizons of a configuration, ascending. */

@@ -59,6 +59,7 @@ export interface ForecastData {
   readonly stale?: StaleStocks;
 }
 
+/** Reads the data that a configuration names and cuts them into parts, features and labels. */
 export async function openForecastData(config: ForecastConfig): Promise<ForecastData> {
   const horizons = horizonsOf(config);
   const main = horizons.indexOf(config.main);

@@ -27,6 +27,7 @@ import { type OtherData, openPanel } from './formats/index.js';
 import { writeTable } from './predictions.js';
 import { requireFinite, type Scores, scoresOf } from './scores.js';
 
+/** What to forecast and score, and on which data. */
 export interface EvaluationOptions extends OtherData {
   /**
    * Which part to forecast. Default `test`; on other data that hold no day of it, all days behind the run's validation

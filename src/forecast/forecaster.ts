@@ -13,6 +13,7 @@ export interface Forecaster {
   readonly config: ForecastConfig;
   /** Forecasts of the main task, one a sample; `cleaned` are prices as the model is to see them (`Reading.cleaned`). */
   predict(cleaned: PricePanel, samples: Samples): Promise<Float32Array>;
+  /** Releases native memory and threads. */
   close(): Promise<void>;
 }
 

@@ -6,6 +6,7 @@ import { openForecaster } from './forecaster.js';
 import { type OtherData, openPanel } from './formats/index.js';
 import { requireFinite } from './scores.js';
 
+/** Which days to forecast, with which data. */
 export interface ForecastOptions extends OtherData {
   /** The day to forecast. Default: the last day of the data. */
   readonly date?: string;
@@ -25,6 +26,7 @@ export interface DayForecast {
   readonly stocks: readonly { readonly instrument: string; readonly prediction: number }[];
 }
 
+/** The forecasts of one or many days. */
 export interface Forecasts {
   readonly days: readonly DayForecast[];
   /** Time of the forecasts themselves, without reading. */

@@ -98,6 +98,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     this.influence = data.reward && this.influenceOn(data.reward);
   }
 
+  /** Builds the model and its training for data that are open. */
   static async create(
     config: ForecastConfig,
     data: ForecastData,

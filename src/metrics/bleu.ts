@@ -1,10 +1,18 @@
 import { InputError } from '../errors.js';
-import { matchNgrams, ngramCount } from './ngrams.js';
-import { formatSignature, measureSegments, type SegmentMetric, sumSegments } from './segments.js';
+import {
+  formatSignature,
+  matchNgrams,
+  measureSegments,
+  ngramCount,
+  type SegmentMetric,
+  sumSegments,
+} from './segments.js';
 import { stripEnd, type TokenizerName, tokenizers } from './tokenizers.js';
 
+/** How n-gram orders without a match are smoothed, under sacreBLEU's names. */
 export type Smoothing = 'exp' | 'floor' | 'add-k' | 'none';
 
+/** All smoothing methods. */
 export const SMOOTHINGS: readonly Smoothing[] = ['exp', 'floor', 'add-k', 'none'];
 
 /** How BLEU is computed; the defaults are sacreBLEU's. */
@@ -21,6 +29,7 @@ export interface BleuOptions {
   readonly effectiveOrder?: boolean;
 }
 
+/** A BLEU score and what it was computed from. */
 export interface BleuScore {
   /** 0 … 100. */
   readonly score: number;
@@ -167,6 +176,7 @@ function smoothSignature(options: BleuOptions): string {
   return value === undefined ? smooth : `${smooth}[${(options.smoothValue ?? value).toFixed(2)}]`;
 }
 
+/** Options of `multi-bleu.perl`. */
 export interface MultiBleuOptions {
   /** The script's `-lc`: ASCII letters only. Default false. */
   readonly lowercase?: boolean;
@@ -213,6 +223,7 @@ export function multiBleuMetric(options: MultiBleuOptions = {}): SegmentMetric {
   };
 }
 
+/** The score of `multi-bleu.perl` from the summed statistics of segments. */
 export function multiBleuFromStatistics(sums: ArrayLike<number>): BleuScore {
   const [systemLength, referenceLength] = [sums[0], sums[1]];
   if (referenceLength === 0) {

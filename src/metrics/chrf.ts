@@ -1,6 +1,5 @@
 import { InputError } from '../errors.js';
-import { matchNgrams, ngramCount } from './ngrams.js';
-import { corpusScore, formatSignature, type SegmentMetric } from './segments.js';
+import { corpusScore, formatSignature, matchNgrams, ngramCount, type SegmentMetric } from './segments.js';
 import { splitWords, withoutSpaces } from './tokenizers.js';
 
 /** How chrF is computed; the defaults are sacreBLEU's, and give chrF2. */
@@ -37,6 +36,7 @@ export function corpusChrf(
   return corpusScore(chrfMetric(options), hypotheses, references);
 }
 
+/** chrF of one sentence, 0 … 100. */
 export function sentenceChrf(hypothesis: string, references: readonly string[], options: ChrfOptions = {}): number {
   const metric = chrfMetric(options);
   return metric.score(metric.measure(hypothesis, references));

@@ -25,7 +25,6 @@ export {
   labelledSquaredError,
   meanSquaredError,
 } from './forecast.js';
-export { type InstanceCount, parseInstance } from './instances.js';
 export {
   averageLagging,
   averageProportion,
@@ -33,6 +32,7 @@ export {
   type CorpusLatency,
   corpusLatency,
   differentiableAverageLagging,
+  type InstanceCount,
   instanceLatency,
   LATENCY_CONVENTIONS,
   type Latency,
@@ -41,6 +41,7 @@ export {
   type LatencyOptions,
   type OddDelays,
   oddDelays,
+  parseInstance,
   yetAnotherAverageLagging,
 } from './latency.js';
 export {
@@ -56,17 +57,6 @@ export {
 } from './paired-tests.js';
 export { Pcg64 } from './pcg64.js';
 export {
-  holm,
-  type Interval,
-  incompleteBeta,
-  interval,
-  type PairedTest,
-  pairedTTest,
-  studentCritical,
-  studentTwoSided,
-  wilcoxonSignedRank,
-} from './seed-tests.js';
-export {
   corpusScore,
   measureSegments,
   type SegmentMetric,
@@ -74,7 +64,22 @@ export {
   sumSegments,
   type TestSignature,
 } from './segments.js';
-export { averageRanks, mean, pearson, spearman, standardDeviation } from './statistics.js';
+export {
+  averageRanks,
+  holm,
+  type Interval,
+  incompleteBeta,
+  interval,
+  mean,
+  type PairedTest,
+  pairedTTest,
+  pearson,
+  spearman,
+  standardDeviation,
+  studentCritical,
+  studentTwoSided,
+  wilcoxonSignedRank,
+} from './statistics.js';
 export { corpusTer, editCount, sentenceTer, type TercomOptions, tercomWords, terMetric } from './ter.js';
 export {
   bleuTokenizer,

@@ -9,6 +9,7 @@ export interface BootstrapScore {
   readonly ci: number;
 }
 
+/** The scores of a baseline and of the systems that were compared with it. */
 export interface PairedBootstrap {
   readonly baseline: BootstrapScore;
   /** Each system with the p-value of its difference from the baseline. */
@@ -71,6 +72,7 @@ export function resampleScores(
   return scores;
 }
 
+/** The scores of two systems, and the p-value of their difference. */
 export interface RandomisationTest {
   readonly baseline: number;
   readonly system: number;
@@ -134,6 +136,7 @@ function checkSameSegments(systems: readonly SegmentStatistics[]): void {
   }
 }
 
+/** How the series is resampled. */
 export interface BlockBootstrapOptions {
   /** Days in a block. Default ⌈n^(1/3)⌉. */
   readonly blockLength?: number;
@@ -143,6 +146,7 @@ export interface BlockBootstrapOptions {
   readonly kind?: 'circular' | 'moving';
 }
 
+/** The mean of a series and how sure it is. */
 export interface BlockBootstrap {
   readonly mean: number;
   /** Standard deviation of the resampled means. */

@@ -1,6 +1,7 @@
 /** The tokenisers of sacreBLEU offered for BLEU. */
 export type TokenizerName = '13a' | 'zh' | 'char' | 'intl' | 'none';
 
+/** All tokenizers. */
 export const TOKENIZER_NAMES: readonly TokenizerName[] = ['13a', 'zh', 'char', 'intl', 'none'];
 
 /**
@@ -95,6 +96,7 @@ export function withoutSpaces(text: string): string {
 /** What the latency of an output is counted in; SimulEval's `--eval-latency-unit`. */
 export type LatencyUnit = 'word' | 'char';
 
+/** All units. */
 export const LATENCY_UNITS: readonly LatencyUnit[] = ['word', 'char'];
 
 const CHINESE_CODES = ['zh', 'zho', 'cmn', 'yue'];

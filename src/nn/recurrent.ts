@@ -6,9 +6,9 @@ import {
   type RecurrentWeights,
   type Tensor,
 } from '../tensor/index.js';
-import { torchUniform } from './initializers.js';
-import { lastSize } from './linear.js';
+import { lastSize, torchUniform } from './layers.js';
 
+/** Size of a recurrent stack. */
 export interface RecurrentOptions {
   readonly hidden: number;
   readonly layers: number;
@@ -16,6 +16,7 @@ export interface RecurrentOptions {
   readonly dropout?: number;
 }
 
+/** The states of a recurrent stack. */
 export interface RecurrentOutput {
   /** States of the last layer at every step, [T, B, H]. */
   readonly states: Tensor;

@@ -1,14 +1,17 @@
 import { InputError } from '../errors.js';
 import { type FloatKernels, loadKernels, MAX_PAGES, newMemory, PAGE_BYTES } from '../kernels.js';
 
+/** Elements of an arena. */
 export type Floats = Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer>;
 
+/** Name and shape of a parameter. */
 export interface ParameterSpec {
   readonly name: string;
   /** Row-major; `[]` is a scalar. */
   readonly shape: readonly number[];
 }
 
+/** Type of an arena's elements, and its room for the optimiser. */
 export interface ArenaOptions {
   /** Arrays of optimiser state beside values and gradients: the optimiser's `slots`. Default 0. */
   readonly slots?: number;
@@ -79,10 +82,12 @@ export class Arena {
     return this.slotArrays.length;
   }
 
+  /** Whether there is a parameter of this name. */
   has(name: string): boolean {
     return this.places.has(name);
   }
 
+  /** The shape of a parameter. */
   shape(name: string): readonly number[] {
     return this.place(name).shape;
   }
@@ -92,6 +97,7 @@ export class Arena {
     return this.view(this.values, name);
   }
 
+  /** The gradient of a parameter, a view into the arena. */
   grad(name: string): Floats {
     return this.view(this.grads, name);
   }
@@ -114,6 +120,7 @@ export class Arena {
     }
   }
 
+  /** Sets all gradients to 0. */
   zeroGrads(): void {
     this.grads.fill(0);
   }

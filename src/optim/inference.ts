@@ -15,8 +15,7 @@ import {
   type Value,
 } from '../tensor/index.js';
 import type { Arena } from './arena.js';
-import { gradientName } from './replica.js';
-import { batchAxis, joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
+import { batchAxis, gradientName, joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
 
 /** A model: a function that declares its parameters while it computes on symbolic inputs. */
 export type Model<I extends InputTypes, O extends Outputs = Outputs> = (
@@ -24,8 +23,11 @@ export type Model<I extends InputTypes, O extends Outputs = Outputs> = (
   inputs: { [K in keyof I]: Tensor },
 ) => O;
 
+/** Types of a model's inputs, by name. */
 export type InputTypes = Readonly<Record<string, TensorType>>;
+/** A model's outputs, by name. */
 export type Outputs = Readonly<Record<string, Tensor>>;
+/** Values of the inputs, by name. */
 export type Feeds = Readonly<Record<string, Value>>;
 
 /** Traces a model. The program's inputs are the model's, followed by its parameters. */
@@ -52,6 +54,7 @@ export function parameterFeeds(arena: Arena, names: readonly string[] = arena.na
   return Object.fromEntries(names.map((name) => [name, { data: arena.value(name), shape: arena.shape(name) }]));
 }
 
+/** Which model to run, with whose parameters. */
 export interface InferenceConfig<I extends InputTypes> {
   readonly model: Model<I>;
   readonly inputs: I;
@@ -75,6 +78,7 @@ export class Inference {
     private readonly division: Division | undefined,
   ) {}
 
+  /** Traces the model and starts a session for it. */
   static async create<I extends InputTypes>(config: InferenceConfig<I>): Promise<Inference> {
     const { model, inputs, arena, threads, eightBit = false, ranks, batch = 'B' } = config;
     const { program, parameters } = traceModel(model, inputs, undefined, arena.dtype);
@@ -87,6 +91,7 @@ export class Inference {
     return new Inference(await Session.create(executable, { threads }), feeds, division);
   }
 
+  /** Computes the outputs with the current parameters. */
   run(feeds: Feeds, options?: Run): Promise<Record<string, Value>> {
     const { division } = this;
     if (division === undefined) return this.runHere(feeds, options);
@@ -97,6 +102,7 @@ export class Inference {
       : this.runTogether(feeds, samples, division, options);
   }
 
+  /** Releases native memory and threads. */
   close(): Promise<void> {
     return this.session.close();
   }
@@ -137,6 +143,7 @@ interface Division {
 /** Samples for each rank. */
 const WORTH_SENDING = 16;
 
+/** Whose gradients to compute, and where they go. */
 export interface GradientsConfig<I extends InputTypes> {
   /** Its output `loss` is differentiated. In evaluation mode: it must not contain dropout. */
   readonly model: Model<I>;
@@ -158,6 +165,7 @@ export class Gradients {
     private readonly names: readonly string[],
   ) {}
 
+  /** Traces the model with its gradients and starts a session for it. */
   static async create<I extends InputTypes>(config: GradientsConfig<I>): Promise<Gradients> {
     const { model, inputs, arena, threads } = config;
     const { program, parameters } = traceModel(model, inputs, withGradients, arena.dtype);
@@ -181,6 +189,7 @@ export class Gradients {
     return loss.data[0] as number;
   }
 
+  /** Releases native memory and threads. */
   close(): Promise<void> {
     return this.session.close();
   }

@@ -5,11 +5,13 @@ import { InputError } from '../errors.js';
  * `at(0)`, as in fairseq.
  */
 export interface LearningRate {
+  /** The rate of the next update when this many have been made. */
   at(update: number): number;
   /** Takes in the performance at a validation, higher is better; only `reduce_on_plateau` listens. */
   observe(performance: number): void;
   /** Plain JSON; null for a schedule that is a function of the update number alone. */
   state(): PlateauState | null;
+  /** Takes over what `state` has given. */
   load(state: PlateauState | null): void;
 }
 
@@ -21,11 +23,13 @@ export interface Warmup {
   readonly warmupInit?: number;
 }
 
+/** The same rate throughout, after a warm-up if there is one. */
 export interface ConstantConfig extends Warmup {
   readonly name: 'constant';
   readonly peak: number;
 }
 
+/** Falls with 1/√update (Vaswani et al. 2017). */
 export interface InverseSqrtConfig extends Warmup {
   readonly name: 'inverse_sqrt';
   /** Reached at update `warmup`. */
@@ -34,6 +38,7 @@ export interface InverseSqrtConfig extends Warmup {
   readonly warmup?: number;
 }
 
+/** Falls along half a cosine (Loshchilov & Hutter 2017). */
 export interface CosineConfig extends Warmup {
   readonly name: 'cosine';
   readonly peak: number;
@@ -67,8 +72,10 @@ export interface PlateauState {
   readonly bad: number;
 }
 
+/** One of the schedules with its settings. */
 export type LearningRateConfig = ConstantConfig | InverseSqrtConfig | CosineConfig | ReduceOnPlateauConfig;
 
+/** The schedule of a configuration. */
 export function learningRate(config: LearningRateConfig): LearningRate {
   switch (config.name) {
     case 'constant':

@@ -10,6 +10,7 @@ export interface Optimizer {
   step(arena: Arena, learningRate: number): void;
   /** What is not in the arena. */
   state(): OptimizerState;
+  /** Takes over what `state` has given. */
   load(state: OptimizerState): void;
 }
 
@@ -20,6 +21,7 @@ export interface OptimizerState {
   readonly step: number;
 }
 
+/** Stochastic gradient descent, with or without momentum. */
 export interface SgdConfig {
   readonly name: 'sgd';
   /** Default 0: no buffer. */
@@ -35,18 +37,21 @@ interface AdamOptions {
   readonly eps?: number;
 }
 
+/** Adam (Kingma & Ba 2015), with weight decay in the gradient. */
 export interface AdamConfig extends AdamOptions {
   readonly name: 'adam';
   /** λ, added to the gradient as λθ. Default 0. */
   readonly weightDecay?: number;
 }
 
+/** Adam with decoupled weight decay (Loshchilov & Hutter 2019). */
 export interface AdamWConfig extends AdamOptions {
   readonly name: 'adamw';
   /** λ: parameters shrink by the factor 1 − lr·λ, apart from the gradient. Default 0.01. */
   readonly weightDecay?: number;
 }
 
+/** One of the optimisers with its settings. */
 export type OptimizerConfig = SgdConfig | AdamConfig | AdamWConfig;
 
 /** The optimiser of a configuration; what is left out has PyTorch's default. */

@@ -8,6 +8,7 @@ import { readBytes, writeFileAtomic } from '../files.js';
 //   the rest  the tensors, little-endian, row-major, without gaps; offsets count from its beginning
 // Typed arrays are little-endian on every platform that the runtime supports.
 
+/** Element type under the format's name, such as `F32`. */
 export type StoredDtype = keyof typeof ARRAYS;
 
 /** A tensor as it stands in a file. BOOL has one byte, 0 or 1, an element. */
@@ -17,10 +18,13 @@ export interface StoredTensor {
   readonly data: StoredArray;
 }
 
+/** Elements of a stored tensor. */
 export type StoredArray = Float32Array | Float64Array | Int32Array | BigInt64Array | Uint8Array | Uint32Array;
 
+/** Texts in the header of a file, by key. */
 export type Metadata = Readonly<Record<string, string>>;
 
+/** The content of a safetensors file. */
 export interface Safetensors {
   /** In the order of the data. */
   readonly tensors: ReadonlyMap<string, StoredTensor>;
@@ -73,6 +77,7 @@ export function decode(bytes: Uint8Array<ArrayBuffer>, file: string): Safetensor
   return { tensors, metadata: metadata as Metadata };
 }
 
+/** Reads a safetensors file; a damaged one is refused. */
 export function readSafetensors(path: string): Safetensors {
   return decode(readBytes(path), path);
 }

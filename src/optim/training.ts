@@ -13,9 +13,19 @@ import {
   type OptimizerState,
   optimizer,
 } from './optimizer.js';
-import { floatsOver, Replica, ReplicaWorker, type ShardTask } from './replica.js';
-import { GradientExchange, joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
+import {
+  floatsOver,
+  GradientExchange,
+  joinOutputs,
+  Replica,
+  ReplicaWorker,
+  type ShardTask,
+  samplesOf,
+  shard,
+  shardBounds,
+} from './shards.js';
 
+/** What to train, how, and with how many workers. */
 export interface TrainingConfig<I extends InputTypes> {
   /**
    * Its output `loss` is what is minimised: a SUM over the samples of the batch (normalise with weights), so that
@@ -40,6 +50,7 @@ export interface TrainingConfig<I extends InputTypes> {
   readonly dtype?: 'f32' | 'f64';
 }
 
+/** What an update has computed. */
 export interface StepResult {
   readonly loss: number;
   /** ‖gradient‖₂ before clipping. */
@@ -76,6 +87,7 @@ export class Training {
     private dropout: Random,
   ) {}
 
+  /** Traces the model with its gradients, initialises its parameters and starts the workers. */
   static async create<I extends InputTypes>(config: TrainingConfig<I>): Promise<Training> {
     const { random, workers = 1, threads = 1, dtype = 'f32', ranks } = config;
     const { program, parameters } = traceModel(config.model, config.inputs, withGradients, dtype);
@@ -152,15 +164,18 @@ export class Training {
     return this.optimizer.slots;
   }
 
+  /** State of the optimiser and of the dropout as plain JSON, without the arena. */
   state(): TrainingState {
     return { optimizer: this.optimizer.state(), dropout: this.dropout.state() };
   }
 
+  /** Takes over what `state` has given; parameters and slots lie in the arena. */
   load(state: TrainingState): void {
     this.optimizer.load(state.optimizer);
     this.dropout = Random.restore(state.dropout);
   }
 
+  /** Ends the workers and releases native memory. */
   async close(): Promise<void> {
     await Promise.all(this.helpers.map((helper) => helper.stop()));
     await this.replica.close();

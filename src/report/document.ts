@@ -1,4 +1,4 @@
-import type { Table } from './table.js';
+import { mean, standardDeviation } from '../metrics/index.js';
 
 /** A part of the report under its own heading. */
 export interface Section {
@@ -62,4 +62,121 @@ export interface Figure {
 export interface FigureData {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly (string | number)[])[];
+}
+
+/** A table, independent of its file format. */
+export interface Table {
+  /** Name of its files. */
+  readonly id: string;
+  readonly title: string;
+  /** What was measured and how, in sentences. */
+  readonly caption: string;
+  readonly columns: readonly Column[];
+  readonly rows: readonly Row[];
+}
+
+export interface Column {
+  readonly title: string;
+  /** What the figures of its cells are, one name for each; none: the cells are text. */
+  readonly measures: readonly string[];
+}
+
+export interface Row {
+  readonly cells: readonly Cell[];
+  /** A rule is drawn above it. Default false. */
+  readonly rule?: boolean;
+}
+
+/** Text, or a figure for each measure of the column; undefined where there is none. */
+export type Cell = string | readonly (Estimate | undefined)[];
+
+/** A figure from one or several seeds. */
+export interface Estimate {
+  readonly mean: number;
+  /** Standard deviation over the seeds, n − 1; NaN for a single one. */
+  readonly std: number;
+  /** Seeds. */
+  readonly n: number;
+  /** Digits after the decimal point. */
+  readonly digits: number;
+  /** The best of its column. */
+  readonly best?: boolean;
+  /** What follows it: `/ 9`, `(−23 %)`. */
+  readonly note?: string;
+}
+
+export function textColumn(title: string): Column {
+  return { title, measures: [] };
+}
+
+/** The mean of the values that are finite; undefined if there are none. */
+export function estimate(values: readonly number[], digits: number): Estimate | undefined {
+  const finite = values.filter(Number.isFinite);
+  if (finite.length === 0) return undefined;
+  return { mean: mean(finite), std: standardDeviation(finite), n: finite.length, digits };
+}
+
+/** Marks the best figure of every measure of every column, all of equal ones, unless there is only one. */
+export function markBest(rows: readonly Row[], better: readonly ('higher' | 'lower')[]): Row[] {
+  const figures = (column: number, measure: number): number[] =>
+    rows.flatMap(({ cells }) => {
+      const cell = cells[column];
+      const found = typeof cell === 'string' ? undefined : cell[measure];
+      return found === undefined ? [] : [rounded(found)];
+    });
+  return rows.map((row) => ({
+    ...row,
+    cells: row.cells.map((cell, column) => {
+      if (typeof cell === 'string') return cell;
+      return cell.map((one, measure) => {
+        const all = figures(column, measure);
+        if (one === undefined || all.length < 2) return one;
+        const best = better[measure] === 'higher' ? Math.max(...all) : Math.min(...all);
+        return rounded(one) === best ? { ...one, best: true } : one;
+      });
+    }),
+  }));
+}
+
+/** Marks the best figure of every row, as in tables whose columns are the methods. */
+export function markBestOfRows(rows: readonly Row[], better: 'higher' | 'lower'): Row[] {
+  return rows.map((row) => {
+    const figures = row.cells.flatMap((cell) =>
+      typeof cell === 'string' ? [] : cell.flatMap((one) => (one ? [rounded(one)] : [])),
+    );
+    if (figures.length < 2) return row;
+    const best = better === 'higher' ? Math.max(...figures) : Math.min(...figures);
+    const mark = (one: Estimate | undefined) =>
+      one !== undefined && rounded(one) === best ? { ...one, best: true } : one;
+    return { ...row, cells: row.cells.map((cell) => (typeof cell === 'string' ? cell : cell.map(mark))) };
+  });
+}
+
+/** `0.107 ± 0.003`, without the deviation for a single seed. */
+export function formatEstimate({ mean, std, digits, note }: Estimate): string {
+  const figure = Number.isNaN(std) ? fixed(mean, digits) : `${fixed(mean, digits)} ± ${std.toFixed(digits)}`;
+  return note === undefined ? figure : `${figure} ${note}`;
+}
+
+/** With a true minus sign, and none before a zero. */
+export function fixed(value: number, digits: number): string {
+  if (!Number.isFinite(value)) return '–';
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace('-', '') : text.replace('-', '−');
+}
+
+/** `+0.012`, `−0.30`. */
+export function signed(value: number, digits: number): string {
+  const text = fixed(value, digits);
+  return Number.isFinite(value) && Number(value.toFixed(digits)) > 0 ? `+${text}` : text;
+}
+
+/** Three digits, or `< 0.001`. */
+export function formatP(p: number | undefined): string {
+  if (p === undefined || Number.isNaN(p)) return '–';
+  return p < 0.001 ? '< 0.001' : p.toFixed(3);
+}
+
+function rounded({ mean, digits }: Estimate): number {
+  return Number(mean.toFixed(digits));
 }

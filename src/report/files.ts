@@ -4,9 +4,9 @@ import { Resvg } from '@resvg/resvg-js';
 import { z } from 'zod';
 import { fileError, makeFolder, readJsonFile, writeFileAtomic } from '../files.js';
 import type { Block, Section } from './document.js';
-import { tablePicture } from './figures/table-picture.js';
+import { type Cell, type Column, formatEstimate, type Table } from './document.js';
+import { tablePicture } from './figures/figure.js';
 import { htmlPage } from './page.js';
-import { type Cell, type Column, formatEstimate, type Table } from './table.js';
 
 /** What a report consists of. */
 export interface ReportFiles {

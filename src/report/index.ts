@@ -6,12 +6,11 @@ import { type ReportFiles, writeFiles } from './files.js';
 import { SeriesReader } from './reader.js';
 import { type FoundRuns, findRuns, withBestWaits } from './runs.js';
 import { forecastSection } from './sections/forecast.js';
-import { methodsSection } from './sections/methods.js';
+import { methodsSection, runsSection } from './sections/methods.js';
 import { dataInWords, otherDataSection, separateData } from './sections/other-data.js';
 import { policySections } from './sections/policies.js';
 import { type FoundProbes, findProbes, probeSection } from './sections/probes.js';
 import { otherSection } from './sections/results.js';
-import { runsSection } from './sections/runs.js';
 import { schedulingSection } from './sections/scheduling.js';
 import { trainingSection } from './sections/training.js';
 import { translationSection } from './sections/translation.js';
@@ -20,6 +19,7 @@ import { type ReportView, requireKnown, viewOf } from './view.js';
 
 export type { ReportFiles } from './files.js';
 
+/** Where a report goes, and what it compares with. */
 export interface ReportOptions {
   /** Where the report is written. Default `report` in the folder. */
   readonly out?: string;

@@ -1,8 +1,23 @@
 import { groupBy } from '../groups.js';
+import {
+  type BlockBootstrap,
+  blockBootstrap,
+  holm,
+  interval,
+  mean,
+  pairedBootstrap,
+  pairedTTest,
+  resampleScores,
+  type SegmentStatistics,
+  wilcoxonSignedRank,
+} from '../metrics/index.js';
+import { Random } from '../random.js';
 import { type ForecastFigures, type TranslationFigures, validationMeasure } from '../run/index.js';
+import { type Estimate, estimate } from './document.js';
+import { meanSeries, metricOf, type Series, type SeriesReader } from './reader.js';
 import type { ReportedRun } from './runs.js';
 import type { DataSet, Setting } from './settings.js';
-import { type Estimate, estimate } from './table.js';
+import type { Comparison } from './view.js';
 
 /** A figure of a run, NaN if it has none. */
 export interface Measure {
@@ -102,4 +117,119 @@ export function headline(data: DataSet): Measure {
   if (data.kind === 'forecast') return forecastMeasure('RankIC');
   const decoding = data.kind === 'translation' ? commonDecoding(data) : undefined;
   return decoding === undefined ? shownValidation(data) : translationMeasure('sacrebleu', decoding);
+}
+
+/** The tests of a comparison; a p-value is NaN if there is nothing to test with. */
+export interface Tested extends Comparison {
+  /** Mean difference over the seeds that both have. */
+  readonly difference: number;
+  /** 95 % interval of that difference; NaN bounds for fewer than two seeds. */
+  readonly low: number;
+  readonly high: number;
+  /** Seeds that both have. */
+  readonly seeds: number;
+  readonly tTest: number;
+  readonly wilcoxon: number;
+  /** Of the bootstrap over test items: sentences or days. */
+  readonly items: number;
+}
+
+/**
+ * Tests comparisons over seeds and over test items, each kind of p-value corrected for the number of comparisons with
+ * Holm's method.
+ */
+export function testComparisons(
+  pairs: readonly Comparison[],
+  measure: Measure,
+  itemTest: (pair: Comparison) => number,
+): Tested[] {
+  const raw = pairs.map((pair) => ({ ...pair, ...overSeeds(pair, measure), items: itemTest(pair) }));
+  const corrected = (['tTest', 'wilcoxon', 'items'] as const).map((kind) => holmOfKnown(raw.map((one) => one[kind])));
+  return raw.map((one, i) => ({ ...one, tTest: corrected[0][i], wilcoxon: corrected[1][i], items: corrected[2][i] }));
+}
+
+/** Block bootstrap of the daily differences of RankIC, each day's value averaged over the seeds. */
+export function rankICTest({ candidate, baseline }: Comparison, reader: SeriesReader): BlockBootstrap | undefined {
+  const [own, other] = [candidate, baseline].map(({ runs }) => meanSeries(dailySeries(runs, reader), 'RankIC'));
+  const theirs = new Map(other.dates.map((date, i) => [date, other.values[i]]));
+  const differences = own.dates.flatMap((date, i) => own.values[i] - (theirs.get(date) ?? Number.NaN));
+  if (differences.filter((value) => !Number.isNaN(value)).length < 2) return undefined;
+  const random = new Random(1).fork('block bootstrap');
+  return blockBootstrap(differences, (n) => random.int(n));
+}
+
+/** The daily scores of the runs that have them. */
+export function dailySeries(runs: readonly ReportedRun[], reader: SeriesReader): Series[] {
+  return runs.flatMap((run) => {
+    const evaluation = testForecast(run);
+    return (evaluation && reader.series(run, evaluation, 'daily')) ?? [];
+  });
+}
+
+/** A run with the evaluation that counts. */
+export interface Translated {
+  readonly run: ReportedRun;
+  readonly figures: TranslationFigures;
+}
+
+/**
+ * Paired bootstrap over sentences. The outputs of all seeds for a sentence are drawn together: their statistics are
+ * added up, so that each resample scores one corpus with as many translations of a sentence as there are seeds.
+ */
+export function bleuTest(own: readonly Translated[], other: readonly Translated[], reader: SeriesReader): number {
+  const [a, b] = [own, other].map((all) => pooledSegments(all, reader));
+  if (a === undefined || b === undefined || a.segments !== b.segments) return Number.NaN;
+  const [{ figures }] = own;
+  const random = new Random(1).fork('paired bootstrap');
+  const metric = metricOf(figures.signature, figures.folder);
+  return pairedBootstrap(metric, b, [a], SAMPLES, (n) => random.int(n)).systems[0].p;
+}
+
+/**
+ * 95 % percentile interval of BLEU, averaged over the seeds, under resampling of the sentences, those of all seeds drawn
+ * together; three seeds at most, as further ones hardly change it and take long to read.
+ */
+export function bleuInterval(all: readonly Translated[], reader: SeriesReader): [number, number] {
+  const seeds = all.slice(0, INTERVAL_SEEDS).flatMap(({ run, figures }) => reader.segments(run, figures) ?? []);
+  const isAlike = seeds.every(({ segments }) => segments > 0 && segments === seeds[0].segments);
+  if (seeds.length === 0 || !isAlike) return [Number.NaN, Number.NaN];
+  const [{ figures }] = all;
+  const random = new Random(1).fork('interval');
+  const metric = metricOf(figures.signature, figures.folder);
+  const scores = resampleScores(metric, seeds, INTERVAL_SAMPLES, (n) => random.int(n));
+  const sorted = scores[0].map((_, sample) => mean(scores.map((own) => own[sample]))).toSorted();
+  const tail = Math.floor(INTERVAL_SAMPLES / 40);
+  return [sorted[tail], sorted[INTERVAL_SAMPLES - tail - 1]];
+}
+
+/** Resamples of sentences for a p-value, as many as sacreBLEU draws. */
+const SAMPLES = 1000;
+const INTERVAL_SAMPLES = 400;
+const INTERVAL_SEEDS = 3;
+
+function pooledSegments(all: readonly Translated[], reader: SeriesReader): SegmentStatistics | undefined {
+  const read = all.flatMap(({ run, figures }) => reader.segments(run, figures) ?? []);
+  if (read.length === 0 || read.some(({ segments }) => segments !== read[0].segments)) return undefined;
+  const values = new Float64Array(read[0].values.length);
+  for (const one of read) for (let i = 0; i < values.length; i++) values[i] += one.values[i];
+  return { ...read[0], values };
+}
+
+function overSeeds({ candidate, baseline }: Comparison, measure: Measure) {
+  const [own, other] = [bySeed(candidate, measure), bySeed(baseline, measure)];
+  const seeds = [...own.keys()].filter((seed) => other.has(seed));
+  const [a, b] = [own, other].map((values) => seeds.map((seed) => values.get(seed)!));
+  const { mean: difference, low, high } = interval(a.map((value, i) => value - b[i]));
+  const found = { difference, low, high, seeds: seeds.length };
+  if (seeds.length < 2) return { ...found, tTest: Number.NaN, wilcoxon: Number.NaN };
+  return { ...found, tTest: pairedTTest(a, b).p, wilcoxon: wilcoxonSignedRank(a, b).p };
+}
+
+/** Comparisons that could not be tested do not count. */
+function holmOfKnown(pValues: readonly number[]): number[] {
+  const known = pValues.flatMap((p, i) => (Number.isNaN(p) ? [] : [i]));
+  const corrected = holm(known.map((i) => pValues[i]));
+  const all = pValues.map(() => Number.NaN);
+  for (const [place, i] of known.entries()) all[i] = corrected[place];
+  return all;
 }

@@ -1,5 +1,4 @@
-import { type Block, escapeMarkup, type Section, slug } from './document.js';
-import { type Cell, formatEstimate, type Table } from './table.js';
+import { type Block, type Cell, escapeMarkup, formatEstimate, type Section, slug, type Table } from './document.js';
 
 /** The report as one HTML page that loads nothing: styles and figures are inside, files beside it are only linked. */
 export function htmlPage(

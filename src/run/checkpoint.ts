@@ -42,15 +42,18 @@ export function stateOnly(state: unknown): Snapshot {
   return { tensors: new Map(), state };
 }
 
+/** A snapshot and the step it was taken at. */
 export interface Checkpoint extends Snapshot {
   /** Steps done when it was taken. */
   readonly step: number;
 }
 
+/** A checkpoint that was read from a file. */
 export interface SavedCheckpoint extends Checkpoint {
   readonly path: string;
 }
 
+/** Which older checkpoints are kept. */
 export interface SaveOptions {
   /** Checkpoints kept, at least 2; older ones are deleted once the new one is safely on the disk. Default 2. */
   readonly keep?: number;
@@ -220,6 +223,7 @@ export function exactStringify(value: unknown): string {
   });
 }
 
+/** Reads what `exactStringify` has written. */
 export function exactParse(text: string): unknown {
   return JSON.parse(text, (_key, item: unknown) => {
     if (typeof item !== 'object' || item === null || !Object.hasOwn(item, MARK)) return item;

@@ -1,14 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import { InputError } from '../errors.js';
 import { type Checkpoint, checkpointFolder, latestCheckpoint, saveBest, saveCheckpoint } from './checkpoint.js';
-import { EarlyStopping, type EarlyStoppingState } from './early-stopping.js';
 import { type ConfigValues, type OwnedRunFolder, recordState, requireCompatible, requireSameConfig } from './folder.js';
 import { type Interrupt, listenForInterrupt } from './interrupt.js';
-import { countLines, type LogRecord, MetricsLog, startOfLines } from './metrics-log.js';
+import { countLines, EventWriter, type LogRecord, MetricsLog, numbersOf, startOfLines } from './metrics-log.js';
 import { metricsFile, timingsFile } from './metrics-reader.js';
 import { Progress, type ProgressFields } from './progress.js';
 import type { Resumable, Session, SessionOptions, SessionOutcome } from './session.js';
-import { EventWriter, numbersOf } from './tensorboard.js';
+import { EarlyStopping, type EarlyStoppingState } from './session.js';
 import { toolVersion } from './versions.js';
 
 /** The session of a run that has a folder. */
@@ -215,6 +214,7 @@ function openTimings({ path, lock }: OwnedRunFolder, lines: number): MetricsLog 
 /** Milliseconds between turns of the event loop, in which signals are seen. */
 const TURN_INTERVAL = 50;
 
+/** How often a run is saved. */
 export interface SaveScheduleOptions {
   /** A checkpoint is due whenever the step passes a multiple of this; null: by time only. */
   readonly everySteps: number | null;
@@ -240,6 +240,7 @@ export class SaveSchedule {
     this.savedAt = now();
   }
 
+  /** Whether a checkpoint should be saved at this step. */
   due(step: number): boolean {
     const { everySteps, everySeconds } = this.options;
     if (step === this.savedStep) return false;
@@ -247,6 +248,7 @@ export class SaveSchedule {
     return everySeconds !== null && this.now() - this.savedAt >= 1000 * everySeconds;
   }
 
+  /** Notes that one was saved at this step. */
   saved(step: number): void {
     this.savedStep = step;
     this.savedAt = this.now();

@@ -3,7 +3,7 @@ import { basename, join, relative, resolve, sep } from 'node:path';
 import { InputError } from '../errors.js';
 import { fileError, isTemporary, makeFolder, readText } from '../files.js';
 import { checkpointFolder } from './checkpoint.js';
-import { freeOnResume } from './config/common.js';
+import { freeOnResume } from './config/load.js';
 import { differences, parseSource, resolvedYaml } from './config/sources.js';
 import { acquireLock, type Lock, type LockOptions, lockHolder, type Owner, writeAsOwner } from './lock.js';
 import { compatible, runtimeVersions, toolVersion } from './versions.js';

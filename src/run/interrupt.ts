@@ -9,6 +9,7 @@ export interface Interrupt {
   dispose(): void;
 }
 
+/** What happens at a signal. */
 export interface InterruptOptions {
   /** Called once, at the first signal. */
   readonly announce?: (signal: NodeJS.Signals) => void;

@@ -30,8 +30,10 @@ export interface LockHolder {
   readonly token: string;
 }
 
+/** A lock that this process holds. */
 export interface Lock extends Owner {
   readonly path: string;
+  /** Gives it up. */
   release(): void;
 }
 

@@ -5,9 +5,11 @@ export type ProgressFields = Readonly<Record<string, number | string>>;
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
+  /** Writes text as it is. */
   write(text: string): unknown;
 }
 
+/** How progress is counted and shown. */
 export interface ProgressOptions {
   /** Steps of the whole run; undefined when it is not known. */
   readonly total?: number;

@@ -35,6 +35,7 @@ export function hasResult(run: string): boolean {
   return existsSync(join(run, RESULT));
 }
 
+/** Writes the result of a training into its run folder. */
 export function writeResult(write: WriteFile, result: TrainingResult): void {
   write(RESULT, `${JSON.stringify(result, null, 2)}\n`);
 }
@@ -75,6 +76,7 @@ export const evaluatedDataSchema = z.object({
   own: z.boolean(),
 });
 
+/** The data that an evaluation was made on. */
 export type EvaluatedData = z.output<typeof evaluatedDataSchema>;
 
 /** Missing in evaluations of earlier versions. */
@@ -156,6 +158,7 @@ export interface Evaluations {
   readonly policies: readonly PolicyFigures[];
 }
 
+/** The figures of all evaluations of a run. */
 export function readEvaluations(run: string): Evaluations {
   const all = evaluationFolders(run).map(readScores);
   const translations = all.filter((one): one is PolicyFigures => 'k' in one);

@@ -11,6 +11,7 @@ export const trainingSchema = section({
   steps: z.int().min(1).default(100).describe('S: updates of the model in an episode.'),
 }).describe('The extent of Algorithm 1.');
 
+/** How long Algorithm 1 runs: the `training` of a configuration. */
 export type Extent = Readonly<z.output<typeof trainingSchema>>;
 
 /** An update that has been made. */

@@ -8,6 +8,10 @@ export {
   NetworkTraining,
   type NetworkTrainingOptions,
   rowsAt,
+  scatteredPieces,
+  spacedPlaces,
+  type TrainingInfluence,
+  trainingInfluence,
   writeRows,
 } from './network-training.js';
 export {
@@ -40,4 +44,3 @@ export { oracleRows } from './strategies/oracle.js';
 export * from './strategy.js';
 export { contextual, contextualKind, knownAnswer, knownAnswerKind, LinearProblem } from './synthetic.js';
 export * from './training.js';
-export { scatteredPieces, spacedPlaces, type TrainingInfluence, trainingInfluence } from './training-influence.js';

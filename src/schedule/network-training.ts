@@ -14,7 +14,6 @@ import type { Value } from '../tensor/index.js';
 import type { GradientAccess, InfluenceAccess } from './problem.js';
 import { type Learning, learningRateOf, optimizerOf } from './problem-config.js';
 import { captureTraining, restoreTraining } from './snapshots.js';
-import { type TrainingInfluence, trainingInfluence } from './training-influence.js';
 
 /** A network that forecasts several horizons, as programs over the same parameters. */
 export interface NetworkPrograms {
@@ -27,6 +26,7 @@ export interface NetworkPrograms {
   readonly training: Model<InputTypes>;
 }
 
+/** How the network is trained, and with how many workers. */
 export interface NetworkTrainingOptions {
   readonly random: Random;
   /** η₁ and how it changes over so many updates. */
@@ -60,6 +60,7 @@ export class NetworkTraining {
     private readonly gradientOf: Model<InputTypes> | undefined,
   ) {}
 
+  /** Starts the sessions for training and for inference, over the same parameters. */
   static async create(programs: NetworkPrograms, options: NetworkTrainingOptions): Promise<NetworkTraining> {
     const { random, learning, clipValue = null, workers, threads, ranks, gradientOf } = options;
     const rate = learningRateOf(options.learningRate, learning, options.updates);
@@ -114,6 +115,8 @@ export class NetworkTraining {
   }
 
   /**
+   * What strategies need that compare the gradients of tasks.
+   *
    * @param feeds the mean loss of a batch with every sample on one task, as inputs of the training program
    * @param rewards pieces of the reward data, or else of the validation data; after each update it is the turn of another
    */
@@ -132,22 +135,27 @@ export class NetworkTraining {
     };
   }
 
+  /** What strategies need that measure how a task's gradient changes the main task's loss. */
   influence<Batch>(from: Omit<TrainingInfluence<Batch>, 'training'>): InfluenceAccess<Batch> {
     return trainingInfluence({ ...from, training: this.training });
   }
 
+  /** Tells the learning rate the performance at a validation. */
   observe(performance: number): void {
     this.rate.observe(performance);
   }
 
+  /** Parameters, optimiser, dropout and learning rate. */
   capture(): Snapshot {
     return captureTraining(this.training, this.rate);
   }
 
+  /** Takes over what `capture` has given. */
   restore(snapshot: Snapshot): void {
     restoreTraining(this.training, snapshot, this.rate);
   }
 
+  /** Releases native memory and threads. */
   async close(): Promise<void> {
     await this.training.close();
     await this.inference.close();
@@ -174,4 +182,76 @@ export function rowsAt(table: Float32Array, places: Int32Array, width: number): 
     rows.set(table.subarray(places[i] * width, (places[i] + 1) * width), i * width);
   }
   return rows;
+}
+
+/** What a problem that has its parameters in a `Training` says about itself to be measured. */
+export interface TrainingInfluence<Batch> {
+  readonly training: Training;
+  /** Whether all tasks share the parameter of this name. Default: all do. */
+  readonly shared?: (name: string) => boolean;
+  /** Samples of a batch that are worth the cost of measuring them. Default 256; fewer where each task is a pass. */
+  readonly samples?: number;
+  /** Pieces of the reward data. */
+  readonly pieces: number;
+  /** Writes ∇θ of the main task's mean loss on a piece, laid out like the arena, in evaluation mode. */
+  gradient(piece: number, out: Float32Array): Promise<void>;
+  /** Places in the batch of about so many samples. */
+  sample(batch: Batch, samples: number): Int32Array;
+  /** Losses [n, K] of these samples on all tasks at the current parameters, in evaluation mode. */
+  losses(batch: Batch, places: Int32Array): Promise<Float32Array>;
+}
+
+/** Measures influences by finite differences: losses with the parameters shifted ahead and behind. */
+export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): InfluenceAccess<Batch> {
+  const { training, shared = () => true } = from;
+  const { arena } = training;
+  const ofSingleTasks = arena.names.filter((name) => !shared(name));
+  return {
+    size: arena.length,
+    samples: from.samples ?? 256,
+    pieces: from.pieces,
+    gradient: async (piece, out) => {
+      await from.gradient(piece, out);
+      for (const name of ofSingleTasks) arena.view(out, name).fill(0);
+    },
+    shift: (gradient, out) => {
+      training.direction(gradient, out);
+      const length = norm(out);
+      if (length === 0) return;
+      const factor = (RELATIVE_LENGTH * norm(arena.values)) / length;
+      for (let i = 0; i < out.length; i++) out[i] *= factor;
+    },
+    losses: async (batch, samples, shift) => {
+      const places = from.sample(batch, samples);
+      const ahead = await arena.shifted(shift, 1, () => from.losses(batch, places));
+      const behind = await arena.shifted(shift, -1, () => from.losses(batch, places));
+      return { samples: places, ahead, behind };
+    },
+  };
+}
+
+/** Evenly spaced places in a batch of so many samples. */
+export function spacedPlaces(size: number, samples: number): Int32Array {
+  const count = Math.min(size, samples);
+  return Int32Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * size) / count));
+}
+
+/** All places of a part in so many pieces, each of which reaches over the whole part. */
+export function scatteredPieces(size: number, pieces: number): Int32Array[] {
+  const count = Math.min(size, Math.max(1, Math.round(pieces)));
+  return Array.from({ length: count }, (_, piece) =>
+    Int32Array.from({ length: Math.ceil((size - piece) / count) }, (_unused, i) => piece + i * count),
+  );
+}
+
+/**
+ * ‖u‖ ∕ ‖θ‖. A loss changes by about this share of itself, a thousand times the precision of f32, and the cubic term, the
+ * first that the difference of two points leaves, by its cube.
+ */
+const RELATIVE_LENGTH = 3e-3;
+
+function norm(vector: ArrayLike<number>): number {
+  let sum = 0;
+  for (let i = 0; i < vector.length; i++) sum += vector[i] * vector[i];
+  return Math.sqrt(sum);
 }

@@ -84,6 +84,7 @@ export interface Expectation {
   readonly updates?: Interval;
 }
 
+/** How many updates the recommended arm is expected to save. */
 export function expectation({ arm }: Recommendation, branches: readonly Branch[], plan: ProbePlan): Expectation {
   const against = arm === MAIN ? UNIFORM : MAIN;
   const gains = gainsBySeed(branches, plan);

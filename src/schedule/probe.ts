@@ -30,6 +30,7 @@ export interface ProbePlan {
   readonly leaveOneOut: boolean;
 }
 
+/** Size and seeds of a probe. */
 export interface PlanOptions {
   /** Updates that the probe may make. */
   readonly budget: number;

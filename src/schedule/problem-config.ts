@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { type AdamConfig, type AdamWConfig, type LearningRate, learningRate } from '../optim/index.js';
 
+/** Names of the learning rate schedules. */
 export const SCHEDULES = ['constant', 'inverse_sqrt', 'cosine', 'reduce_on_plateau'] as const;
 
 /** Keys of a problem's `learning` that mean the same in every problem. All may be left out. */
@@ -40,10 +41,12 @@ export const learningKeys = {
     .describe('Smallest change of the validation performance that reduce_on_plateau takes for one. If left out: 0.'),
 };
 
+/** Help on the choice of a schedule. */
 export const SCHEDULE_MEANING =
   'How the learning rate goes on after the warm-up: constant; falling with 1/√t (inverse_sqrt), or along half a cosine ' +
   'down to the minimum; or multiplied with a factor when validation has stopped improving (reduce_on_plateau).';
 
+/** Help on weight decay. */
 export const WEIGHT_DECAY_MEANING = 'λ: adam adds λθ to the gradient, adamw multiplies θ with 1 − η₁λ at each update.';
 
 /** The `learning` of a problem whose learning rate is a separate key; if left out, Adam with a constant rate. */
@@ -68,6 +71,7 @@ export type Learning = NonNullable<z.output<typeof learningSchema>> & {
   readonly eps?: number;
 };
 
+/** The optimiser that a problem's `learning` names. */
 export function optimizerOf({
   optimizer: name = 'adam',
   betas,

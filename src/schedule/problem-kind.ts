@@ -11,6 +11,7 @@ export type ProblemSchema = z.ZodObject<{ kind: z.ZodLiteral<string> } & z.core.
  */
 export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {
   readonly schema: S;
+  /** Builds the problem of a checked configuration. */
   create(config: z.output<S>, context: ProblemContext): Problem | Promise<Problem>;
   /** What `tcts evaluate` does with a run. Default: there is nothing to evaluate. */
   readonly evaluate?: Evaluate;

@@ -18,6 +18,7 @@ export const rewardKeys = {
     .describe('Decay of the moving mean square by whose root the reward is divided; null: not divided.'),
 };
 
+/** Options of a `RewardSignal`. */
 export type RewardOptions = z.output<z.ZodObject<typeof rewardKeys>>;
 
 /**
@@ -57,11 +58,13 @@ export class RewardSignal {
     return structuredClone(this.current);
   }
 
+  /** Takes over what `state` has given. */
   load(state: RewardState): void {
     this.current = structuredClone(state);
   }
 }
 
+/** What a `RewardSignal` remembers of earlier episodes. */
 export interface RewardState {
   episodes: number;
   baseline: MovingAverage;

@@ -27,6 +27,7 @@ export function captureTraining(training: Training, rate?: LearningRate): Snapsh
   return { tensors: new Map(tensors), state };
 }
 
+/** Takes over what `captureTraining` has given. */
 export function restoreTraining(training: Training, { tensors, state }: Snapshot, rate?: LearningRate): void {
   for (const [key, , data] of arrays(training)) {
     const saved = tensors.get(key);
@@ -65,6 +66,7 @@ export function savedProblem(run: string): SavedProblem {
   return problemIn(saved);
 }
 
+/** The problem as a checkpoint has it. */
 export function problemIn(saved: SavedCheckpoint): SavedProblem {
   return { snapshot: partOf(trainedState(saved), 'problem'), step: saved.step, file: saved.path };
 }

@@ -44,6 +44,7 @@ export interface Strategy<Batch = unknown> extends Resumable {
   choose(batch: Batch, status: Status): Promise<Choice>;
   /** Line 11, after a validation that gave R_e; `status` is that of the last update, with R_{e−1} as its performance. */
   endEpisode(performance: number, status: Status): Promise<EpisodeReport>;
+  /** Releases native memory and threads. */
   close?(): Promise<void>;
 }
 

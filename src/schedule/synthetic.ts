@@ -371,6 +371,7 @@ function allOn(right: readonly number[], { kinds }: LinearBatch, K: number): Flo
   return rows;
 }
 
+/** The problem kind `known-answer`. */
 export const knownAnswerKind = problemKind({
   schema: z.strictObject({
     kind: z.literal('known-answer').describe('Made-up regression in which one auxiliary task is known to help.'),
@@ -378,6 +379,7 @@ export const knownAnswerKind = problemKind({
   create: (_, { random }) => knownAnswer(random),
 });
 
+/** The problem kind `contextual`. */
 export const contextualKind = problemKind({
   schema: z.strictObject({
     kind: z.literal('contextual').describe('Made-up regression in which the helpful task depends on the sample.'),

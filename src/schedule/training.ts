@@ -12,6 +12,7 @@ export interface Trainee<Batch> extends Resumable {
   readonly course: Course;
 }
 
+/** Joins a problem and its strategy. */
 export function trainee<Batch>(problem: Problem<Batch>, strategy: Strategy<Batch>): Trainee<Batch> {
   const course = new Course(problem.tasks.length);
   const parts = { problem, strategy, course };
@@ -25,6 +26,7 @@ export function trainee<Batch>(problem: Problem<Batch>, strategy: Strategy<Batch
   };
 }
 
+/** How long to train, and what to tell about it. */
 export interface TrainOptions extends Extent {
   /** Updates between two records of the training loss. Default 100. */
   readonly logEvery?: number;

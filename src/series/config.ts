@@ -60,6 +60,7 @@ export const seriesSchema = z.strictObject({
   }).describe('Spoils training labels, so that a scheduler has something to find; validation and test stay clean.'),
 });
 
+/** The checked `problem` of a configuration whose kind is `series`. */
 export type SeriesConfig = z.output<typeof seriesSchema>;
 
 /** The horizons of a configuration, ascending. */
@@ -67,6 +68,7 @@ export function horizonsOf({ tasks }: Pick<SeriesConfig, 'tasks'>): number[] {
   return [...tasks].sort((a, b) => a - b);
 }
 
+/** The problem kind `series`. */
 export const seriesKind = problemKind({
   schema: seriesSchema,
   create: async (config, context) => (await import('./problem.js')).SeriesProblem.create(config, context),

@@ -31,12 +31,15 @@ export interface SeriesData extends Corrupted {
   readonly parts: Readonly<Record<PartName, Int32Array>>;
 }
 
+/** A part of the data; `reward` is the share of the validation part that rewards a scheduler. */
 export type PartName = 'train' | 'reward' | 'validation' | 'test';
 
+/** Reads the table that a configuration names and cuts it into samples. */
 export function openSeries(config: SeriesConfig): SeriesData {
   return seriesData(config, openTable(config.data));
 }
 
+/** Cuts a table into the samples of all parts. */
 export function seriesData(config: SeriesConfig, table: Table): SeriesData {
   const { window, step } = config;
   const horizons = horizonsOf(config);

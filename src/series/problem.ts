@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
+import { gru, linear } from '../nn/index.js';
+import type { InputTypes, Model } from '../optim/index.js';
 import { Random, type RandomState } from '../random.js';
 import type { Snapshot } from '../run/index.js';
 import {
@@ -23,9 +25,9 @@ import {
   type Task,
   writeRows,
 } from '../schedule/index.js';
+import { f32, mul, type Parameters, square, sub, sum, type Tensor } from '../tensor/index.js';
 import type { SeriesConfig } from './config.js';
 import { openSeries, type SeriesData, windowsAt } from './dataset.js';
-import { createNetwork } from './network.js';
 
 /** Samples, with the labels of all their tasks. */
 export interface SeriesBatch {
@@ -84,6 +86,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     this.influence = data.parts.reward.length > 0 ? this.influenceOn(data.parts.reward) : undefined;
   }
 
+  /** Reads the data and starts the network's training. */
   static async create(config: SeriesConfig, context: ProblemContext): Promise<SeriesProblem> {
     const { random, threads, workers, updates, ranks, note } = context;
     const data = openSeries(config);
@@ -307,4 +310,41 @@ const PIECE = 500;
 
 function* piecesOf(samples: Int32Array): Generator<Int32Array> {
   for (let from = 0; from < samples.length; from += PIECE) yield samples.slice(from, from + PIECE);
+}
+
+export interface NetworkOptions {
+  readonly hidden: number;
+  readonly layers: number;
+  /** T. */
+  readonly window: number;
+  /** D. */
+  readonly columns: number;
+  /** K. */
+  readonly tasks: number;
+}
+
+/** A GRU over the window and a linear output for each task, as programs. */
+export interface Network {
+  /** `x` [T, B, D]. */
+  readonly inputs: InputTypes;
+  /** Output `forecasts` [B, K]. */
+  readonly forward: Model<InputTypes>;
+  /** Further inputs `labels` and `weights`, [B, K]. */
+  readonly trainingInputs: InputTypes;
+  /** Output `loss` = Σ weights·(forecast − label)². */
+  readonly training: Model<InputTypes>;
+}
+
+export function createNetwork({ hidden, layers, window, columns, tasks }: NetworkOptions): Network {
+  const inputs = { x: f32(window, 'B', columns) };
+  const forecasts = (p: Parameters, x: Tensor): Tensor => {
+    const { last } = gru(p.under('trunk'), x, { hidden, layers });
+    return linear(p.under('output'), last[layers - 1], tasks); // [B, K]
+  };
+  return {
+    inputs,
+    forward: (p, { x }) => ({ forecasts: forecasts(p, x) }),
+    trainingInputs: { ...inputs, labels: f32('B', tasks), weights: f32('B', tasks) },
+    training: (p, { x, labels, weights }) => ({ loss: sum(mul(weights, square(sub(forecasts(p, x), labels)))) }),
+  };
 }

@@ -22,6 +22,7 @@ export interface Table {
 export interface TableFormat<S extends TableSchema = TableSchema> {
   /** Its keys in a configuration, with their defaults. */
   readonly schema: S;
+  /** Reads the table. */
   read(source: z.output<S>): Table;
 }
 

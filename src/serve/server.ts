@@ -15,6 +15,7 @@ import { LiveSocket } from './live-socket.js';
 import { modelFileType, pageFiles } from './page-files.js';
 import { RunReader } from './run-reader.js';
 
+/** What is served, where, and to whom. */
 export interface ServeOptions extends Address, LiveModelOptions {
   /** A folder of runs, or a run. */
   readonly folder: string;
@@ -22,6 +23,7 @@ export interface ServeOptions extends Address, LiveModelOptions {
   readonly browser?: boolean;
 }
 
+/** A running server of the page. */
 export interface PageServer {
   readonly url: string;
   /** The URL with the token, where there is one: what a person opens. */

@@ -8,14 +8,17 @@ import { arrivingWords, type TextSide, type TextStream } from '../translate/deco
 import { type Address, listen } from './listen.js';
 import { type LiveModel, type LiveModelOptions, openLiveModel } from './live-model.js';
 
+/** Which model is served to SimulEval, with which policy. */
 export interface AgentOptions extends Address, LiveModelOptions {
   readonly run: string;
   /** As `wait-k:3`. Default the one that the run was trained for. */
   readonly policy?: string;
 }
 
+/** A running agent for SimulEval. */
 export interface AgentServer {
   readonly url: string;
+  /** Stops the server and releases the model. */
   close(): Promise<void>;
 }
 

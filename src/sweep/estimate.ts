@@ -8,6 +8,7 @@ import { strategyNamed } from '../schedule/index.js';
 import type { PlannedRun } from './plan.js';
 import { runJob } from './run-job.js';
 
+/** How an estimate is made. */
 export interface EstimateOptions {
   /** Cores that the runs keep busy together. */
   readonly cores: number;
@@ -18,6 +19,7 @@ export interface EstimateOptions {
   readonly run?: typeof runJob;
 }
 
+/** How long the runs of a sweep are expected to take. */
 export interface Estimate {
   /** Seconds until all are trained; evaluations are not in it. Undefined if a trial made no update in its time. */
   readonly seconds: number | undefined;

@@ -109,9 +109,11 @@ export const gridSchema = z.strictObject({
     ),
 });
 
+/** The checked content of a grid file. */
 export type GridConfig = z.output<typeof gridSchema>;
 export type GroupConfig = GridConfig['groups'][number];
 
+/** A grid file, read and checked. */
 export interface Grid {
   readonly file: string;
   readonly config: GridConfig;

@@ -16,6 +16,7 @@ export interface Job {
   readonly cores: number;
 }
 
+/** How far a job is. */
 export interface JobProgress {
   /** Updates made. */
   readonly step: number;
@@ -25,6 +26,7 @@ export interface JobProgress {
   readonly best?: number;
 }
 
+/** How a job has ended. */
 export type Outcome =
   | { readonly state: 'done' }
   /** The reason is one sentence, without secrets. */

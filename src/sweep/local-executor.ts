@@ -1,6 +1,7 @@
 import type { Executor, Job, JobProgress, Outcome } from './job.js';
 import { runJob } from './run-job.js';
 
+/** How many jobs run at a time on this machine, and how. */
 export interface LocalExecutorOptions {
   /** Cores that the running jobs keep busy together; a job that needs more than there are runs alone. */
   readonly cores: number;

@@ -17,6 +17,7 @@ export interface RunConfig extends Division {
   readonly training: { readonly episodes: number; readonly steps: number };
 }
 
+/** What configurations are checked by, and what is laid over them. */
 export interface PlanOptions {
   /** Of training configurations. */
   readonly schema: z.ZodType<RunConfig>;
@@ -43,6 +44,7 @@ export interface Plan {
   readonly waitKStar: GridConfig['waitKStar'];
 }
 
+/** A group of a grid with its runs. */
 export interface PlannedGroup {
   readonly name: string;
   readonly seeds: readonly number[];
@@ -69,6 +71,7 @@ export interface PlannedVariant {
   run(seed: number, filled?: Readonly<Record<string, unknown>>): PlannedRun;
 }
 
+/** A run of a sweep, before it is started. */
 export interface PlannedRun {
   readonly name: string;
   readonly group: string;

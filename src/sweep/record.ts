@@ -28,6 +28,7 @@ export interface SweepRecord {
   readonly choices: readonly ChoiceRecord[];
 }
 
+/** A run as `sweep.json` lists it. */
 export interface RunRecord {
   /** Of its folder. */
   readonly name: string;

@@ -11,6 +11,7 @@ import { strategyNamed } from '../schedule/index.js';
 import type { Job, JobProgress, Outcome } from './job.js';
 import { runTool, type StopOptions } from './tool-process.js';
 
+/** How a job is stopped and watched. */
 export interface RunJobOptions extends StopOptions {
   /** Called whenever the run has logged something, about twice a second at most. */
   readonly onProgress?: (progress: JobProgress) => void;

@@ -16,6 +16,7 @@ import type { RunRecord, SweepRecord } from './record.js';
 import { Ledger } from './record.js';
 import { isDone } from './run-job.js';
 
+/** Where the runs of a sweep are done, and how it is stopped and watched. */
 export interface SweepOptions {
   /** Where the runs are done. It is closed at the end. */
   readonly executor: Executor;

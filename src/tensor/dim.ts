@@ -10,6 +10,7 @@ export type DimLike = Dim | string;
 /** Sizes of the named dimensions in one run. */
 export type Bindings = ReadonlyMap<string, number>;
 
+/** A size that is known only at run time: a polynomial in named dimensions. */
 export class SymbolicDim {
   /** Canonical form, for example `2*B*T+1`. */
   readonly key: string;
@@ -24,15 +25,18 @@ export class SymbolicDim {
       .join('+');
   }
 
+  /** The canonical form. */
   toString(): string {
     return this.key;
   }
 
+  /** The canonical form. */
   toJSON(): string {
     return this.key;
   }
 }
 
+/** A number, or a named dimension. */
 export function dim(value: DimLike): Dim {
   if (typeof value !== 'string') return value;
   if (!/^[A-Za-z_]\w*$/.test(value)) throw new RangeError(`'${value}' is not a name for a dimension`);
@@ -50,6 +54,7 @@ export function addDims(a: Dim, b: Dim): Dim {
   return fromTerms(sum);
 }
 
+/** a·b */
 export function multiplyDims(a: Dim, b: Dim): Dim {
   if (typeof a === 'number' && typeof b === 'number') return a * b;
   const product = new Map<string, number>();
@@ -62,6 +67,7 @@ export function multiplyDims(a: Dim, b: Dim): Dim {
   return fromTerms(product);
 }
 
+/** Number of elements: the product of all dimensions. */
 export function sizeOf(shape: readonly Dim[]): Dim {
   return shape.reduce(multiplyDims, 1);
 }
@@ -86,6 +92,7 @@ export function divideDims(product: Dim, divisor: Dim): Dim | undefined {
   return fromTerms(quotient);
 }
 
+/** The size once the names have values. */
 export function evaluateDim(value: Dim, bindings: Bindings): number {
   if (typeof value === 'number') return value;
   let sum = 0;
@@ -113,6 +120,7 @@ export function namesIn(value: Dim): string[] {
   return [...new Set([...termsOf(value).keys()].flatMap(split))];
 }
 
+/** A shape as text: `[B, 2*T, 64]`. */
 export function formatShape(shape: readonly Dim[]): string {
   return `[${shape.join(', ')}]`;
 }

@@ -1,7 +1,6 @@
-import { isFloat } from './dtype.js';
 import { add } from './ops/elementwise.js';
 import { onesLike, zerosLike } from './ops/fill.js';
-import { type Node, type Tensor, TraceError } from './tensor.js';
+import { isFloat, type Node, type Tensor, TraceError } from './tensor.js';
 import { reachable } from './trace.js';
 
 /**

@@ -10,35 +10,42 @@ export {
   SymbolicDim,
   sizeOf,
 } from './dim.js';
-export { type DType, dtypeOf, type TypedArray, typedArray, type Value } from './dtype.js';
 export { grad } from './grad.js';
 export { type Executable, lower } from './lowering.js';
 export * from './ops/activations.js';
-export { LOWEST, logSoftmax, softmax } from './ops/activations.js';
 export * from './ops/attention.js';
-export * from './ops/compare.js';
 export { inEightBits } from './ops/eight-bit.js';
 export {
   abs,
   add,
+  and,
+  cast,
   clip,
   cos,
   div,
+  equal,
   exp,
+  greater,
+  greaterEqual,
+  less,
+  lessEqual,
   log,
   maximum,
   minimum,
   mul,
   neg,
+  not,
   type Operand,
+  or,
   pow,
   sin,
   sqrt,
   square,
   stopGradient,
   sub,
+  where,
 } from './ops/elementwise.js';
-export { dimension, fill, onesLike, range, zerosLike } from './ops/fill.js';
+export { dimension, dropout, dropoutMask, fill, normalNoise, onesLike, range, zerosLike } from './ops/fill.js';
 export * from './ops/gather.js';
 export { gru, type RecurrentWeights } from './ops/gru.js';
 export { type CrossEntropyOptions, crossEntropy, linearCrossEntropy, meanSquaredError } from './ops/loss.js';
@@ -46,20 +53,32 @@ export { lstm } from './ops/lstm.js';
 export * from './ops/matmul.js';
 export { monotonicAlignment } from './ops/monotonic.js';
 export * from './ops/norm.js';
-export * from './ops/random.js';
 export * from './ops/reduce.js';
 export * from './ops/shape.js';
-export { type Initializer, type Parameter, Parameters } from './parameters.js';
 export { firstNonFinite, NO_DROPOUT, type NonFinite, type Run, Session, type SessionOptions } from './session.js';
-export { type Op, record, type Tensor, type TensorType, TraceError } from './tensor.js';
+export {
+  type DType,
+  dtypeOf,
+  type Op,
+  record,
+  type Tensor,
+  type TensorType,
+  TraceError,
+  type TypedArray,
+  typedArray,
+  type Value,
+} from './tensor.js';
 export {
   bool,
   constant,
   f32,
   f64,
+  type Initializer,
   i32,
   i64,
   input,
+  type Parameter,
+  Parameters,
   type Program,
   programOf,
   type Replacements,

@@ -1,7 +1,6 @@
 import { bareName, type Dim, namesIn, SymbolicDim, sameDim } from './dim.js';
-import { type DType, typedArray } from './dtype.js';
 import { MICROSOFT, OnnxGraph } from './onnx.js';
-import { type Tensor, type TensorType, TraceError } from './tensor.js';
+import { type DType, type Tensor, type TensorType, TraceError, typedArray } from './tensor.js';
 import type { Program } from './trace.js';
 
 /** A program written as an ONNX model, with what a runner must know to feed it. Plain data: it can be sent to a worker. */
@@ -14,6 +13,7 @@ export interface Executable {
   readonly masks: readonly MaskInput[];
 }
 
+/** Writes a program as an ONNX graph. */
 export function lower(program: Program): Executable {
   const to = new Lowering();
   const names = new Map<Tensor, string>();

@@ -1,6 +1,6 @@
 import { ProtoWriter } from '../protobuf.js';
 import type { Dim } from './dim.js';
-import { type DType, identityOf, type TypedArray } from './dtype.js';
+import { type DType, identityOf, type TypedArray } from './tensor.js';
 
 /** Versions that every written model declares. */
 export const IR_VERSION = 10;

@@ -2,16 +2,26 @@ import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { InputError } from '../errors.js';
 import { type MaskKey, MaskMemory } from '../kernels.js';
 import { bareName, evaluateDim, formatShape } from './dim.js';
-import { type DType, dtypeOf, isFloat, type TypedArray, type Value } from './dtype.js';
 import { type Executable, lower } from './lowering.js';
-import { describeType, type Tensor, type TensorType } from './tensor.js';
+import {
+  type DType,
+  describeType,
+  dtypeOf,
+  isFloat,
+  type Tensor,
+  type TensorType,
+  type TypedArray,
+  type Value,
+} from './tensor.js';
 import { type Program, programOf } from './trace.js';
 
+/** How a session computes. */
 export interface SessionOptions {
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
 }
 
+/** What one run computes, and where it writes. */
 export interface Run {
   /** Which outputs to compute and return. Default: all. */
   readonly outputs?: readonly string[];
@@ -33,6 +43,7 @@ export class Session {
     private readonly session: InferenceSession,
   ) {}
 
+  /** Loads a program into the runtime. */
   static async create(executable: Executable, { threads = 1 }: SessionOptions = {}): Promise<Session> {
     const session = await InferenceSession.create(executable.onnx, {
       executionProviders: ['cpu'],
@@ -60,6 +71,7 @@ export class Session {
     return new Session(executable, session);
   }
 
+  /** Computes outputs from the values of the inputs. */
   async run(feeds: Readonly<Record<string, Value>>, run: Run = {}): Promise<Record<string, Value>> {
     const { inputs, outputs, masks } = this.executable;
     const sizes = new Map<string, number>();
@@ -95,6 +107,7 @@ export class Session {
     );
   }
 
+  /** Releases native memory and threads. */
   async close(): Promise<void> {
     await this.session.release();
   }

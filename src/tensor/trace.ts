@@ -1,6 +1,19 @@
+import type { Random } from '../random.js';
 import type { DimLike } from './dim.js';
-import { type DType, identityOf, type TypedArray, typedArray } from './dtype.js';
-import { type Node, type Op, record, shapeOf, type Tensor, type TensorType } from './tensor.js';
+import {
+  type DType,
+  identityOf,
+  type Node,
+  type Op,
+  record,
+  sameShape,
+  shapeOf,
+  type Tensor,
+  type TensorType,
+  TraceError,
+  type TypedArray,
+  typedArray,
+} from './tensor.js';
 
 /** A recorded function: named inputs, named outputs, and the nodes that lie between them in execution order. */
 export interface Program {
@@ -29,10 +42,15 @@ export function trace<I extends Record<string, TensorType>>(
   return programOf(inputs, new Map(Object.entries(outputs)));
 }
 
+/** A type of 32-bit floats with this shape. */
 export const f32 = (...shape: DimLike[]): TensorType => ({ dtype: 'f32', shape: shapeOf(shape) });
+/** A type of 64-bit floats with this shape. */
 export const f64 = (...shape: DimLike[]): TensorType => ({ dtype: 'f64', shape: shapeOf(shape) });
+/** A type of 32-bit integers with this shape. */
 export const i32 = (...shape: DimLike[]): TensorType => ({ dtype: 'i32', shape: shapeOf(shape) });
+/** A type of 64-bit integers with this shape. */
 export const i64 = (...shape: DimLike[]): TensorType => ({ dtype: 'i64', shape: shapeOf(shape) });
+/** A type of booleans with this shape. */
 export const bool = (...shape: DimLike[]): TensorType => ({ dtype: 'bool', shape: shapeOf(shape) });
 
 /** A symbolic tensor whose values the caller gives at each run. */
@@ -131,6 +149,7 @@ function inFull(_key: string, value: unknown): unknown {
 
 /** What takes the place of an input or of a node; undefined leaves it as it is. */
 export interface Replacements {
+  /** What takes the place of an input; undefined: it stays. */
   readonly input?: (name: string, tensor: Tensor) => Tensor | undefined;
   /** `inputs` are the node's inputs after the rewriting; the answer is one tensor for each output that is used. */
   readonly node?: (node: Node, inputs: readonly Tensor[]) => readonly Tensor[] | undefined;
@@ -158,4 +177,59 @@ export function rewrite({ inputs, outputs, nodes }: Program, { input, node: repl
     });
   }
   return programOf(free, new Map([...outputs].map(([name, tensor]) => [name, now.get(tensor)!])));
+}
+
+/** Fills a new parameter with its first values. */
+export type Initializer = (values: Float32Array | Float64Array, shape: readonly number[], random: Random) => void;
+
+/** A parameter that a model has declared. */
+export interface Parameter {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly initialize: Initializer;
+  readonly tensor: Tensor;
+}
+
+/**
+ * The named parameters of a model, declared where they are used while the model is traced:
+ * `p.get('weight', [out, in], xavierUniform())`. `p.under('encoder')` prefixes names with `encoder.`; asking twice for
+ * a name gives the same tensor, which is how layers share one.
+ */
+export class Parameters {
+  private constructor(
+    private readonly prefix: string,
+    readonly dtype: 'f32' | 'f64',
+    private readonly declared: Map<string, Parameter>,
+  ) {}
+
+  /** An empty set without a prefix. */
+  static root(dtype: 'f32' | 'f64' = 'f32'): Parameters {
+    return new Parameters('', dtype, new Map());
+  }
+
+  /** The parameter of this name, declared at its first use. */
+  get(name: string, shape: readonly number[], initialize: Initializer): Tensor {
+    const full = this.prefix + name;
+    const known = this.declared.get(full);
+    if (known === undefined) {
+      const tensor = input(full, { shape, dtype: this.dtype });
+      this.declared.set(full, { name: full, shape, initialize, tensor });
+      return tensor;
+    }
+    if (!sameShape(known.shape, shape)) {
+      const found = `[${known.shape.join(', ')}] and [${shape.join(', ')}]`;
+      throw new TraceError('parameter', `${full} is used with the shapes ${found}`, known.tensor.node.site);
+    }
+    return known.tensor;
+  }
+
+  /** The same set with a longer prefix. */
+  under(name: string | number): Parameters {
+    return new Parameters(`${this.prefix}${name}.`, this.dtype, this.declared);
+  }
+
+  /** Everything declared so far, in the order of first use. */
+  list(): Parameter[] {
+    return [...this.declared.values()];
+  }
 }

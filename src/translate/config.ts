@@ -106,6 +106,7 @@ export const translationSchema = z.strictObject({
     .describe('Run folder whose best parameters the model starts with; null: with random ones.'),
 });
 
+/** The checked `problem` of a configuration whose kind is `translation`. */
 export type TranslationConfig = z.output<typeof translationSchema>;
 
 export const translationKind = problemKind({

@@ -39,6 +39,7 @@ import { lowercase } from './text/normalize.js';
 import { special } from './text/vocabulary.js';
 import { openData } from './training.js';
 
+/** With which policies and which search to translate, and what. */
 export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam' | 'earlyEnd' | 'lengthPenalty'> {
   /** Policies to evaluate with, as `parsePolicies` reads them. Default the one that the model was trained for. */
   readonly policies?: readonly string[];
@@ -58,6 +59,7 @@ export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam'
   readonly batch?: number;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
+  /** Called with the policy and how many of its sentences are done. */
   readonly onProgress?: (policy: string, done: number, total: number) => void;
   /** Called with the line, from 1, of a source that is too long for the model, and why; its translation is empty. */
   readonly onTooLong?: (line: number, reason: InputError) => void;

@@ -9,6 +9,7 @@ import { saveLanguages } from './text/languages.js';
 import { special } from './text/vocabulary.js';
 import { openTrained, trainedMonotonic } from './trained.js';
 
+/** What of a run is exported. */
 export interface ExportOptions {
   /** Default `best`. */
   readonly checkpoint?: CheckpointChoice;

@@ -72,6 +72,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     }
   }
 
+  /** Opens the corpus and starts the model's training. */
   static async create(config: TranslationConfig, options: ProblemOptions): Promise<TranslationProblem> {
     const { random, threads = 1, ranks } = options;
     const tasks = waitTasks(config.waits);

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseInstance } from '../../src/metrics/instances.js';
 import {
   averageLagging,
   averageProportion,
@@ -9,6 +8,7 @@ import {
   differentiableAverageLagging,
   instanceLatency,
   type Latency,
+  parseInstance,
 } from '../../src/metrics/latency.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 

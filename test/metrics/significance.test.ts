@@ -9,7 +9,7 @@ import {
   studentCritical,
   studentTwoSided,
   wilcoxonSignedRank,
-} from '../../src/metrics/seed-tests.js';
+} from '../../src/metrics/statistics.js';
 import { Random } from '../../src/random.js';
 
 describe('the incomplete beta function', () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseInstance } from '../../src/metrics/instances.js';
-import { oddDelays } from '../../src/metrics/latency.js';
+import { oddDelays, parseInstance } from '../../src/metrics/latency.js';
 import {
   bleuTokenizer,
   isWithoutSpaces,

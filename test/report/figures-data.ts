@@ -1,7 +1,6 @@
-import type { QuintileReturns, TaskDistribution } from '../../src/report/figures/bars.js';
+import type { ArmDifference, QuintileReturns, TaskDistribution } from '../../src/report/figures/bars.js';
 import type { BleuLatencyCurve, DailyLine, LearningCurve } from '../../src/report/figures/curves.js';
-import type { ArmDifference } from '../../src/report/figures/forest.js';
-import type { Transfer } from '../../src/report/figures/transfer.js';
+import type { Transfer } from '../../src/report/probe.js';
 
 /** BLEU of the paper's table for En→Vi; the latencies and intervals are made up. */
 export const curves: BleuLatencyCurve[] = [

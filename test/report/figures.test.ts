@@ -1,11 +1,10 @@
 import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
-import { quintileFigure, shownEpisodes, taskDistributionFigure } from '../../src/report/figures/bars.js';
+import { forestFigure, quintileFigure, shownEpisodes, taskDistributionFigure } from '../../src/report/figures/bars.js';
 import { bleuLatencyFigure, dailyFigure, learningCurvesFigure, movingMean } from '../../src/report/figures/curves.js';
 import type { Figure } from '../../src/report/figures/figure.js';
-import { forestFigure } from '../../src/report/figures/forest.js';
-import { transferFigure } from '../../src/report/figures/transfer.js';
 import { hasFonts, pngOf } from '../../src/report/files.js';
+import { transferFigure } from '../../src/report/probe.js';
 import { curves, differences, distributions, learning, quintiles, rankIC, returns, transfer } from './figures-data.js';
 
 const about = (id: string, title: string) => ({ id, title, caption: '' });

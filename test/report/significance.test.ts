@@ -1,11 +1,18 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../src/random.js';
-import { commonDecoding, forecastMeasure, translationOf } from '../../src/report/measures.js';
+import {
+  bleuInterval,
+  bleuTest,
+  commonDecoding,
+  forecastMeasure,
+  rankICTest,
+  testComparisons,
+  translationOf,
+} from '../../src/report/measures.js';
 import { SeriesReader } from '../../src/report/reader.js';
 import { findRuns } from '../../src/report/runs.js';
 import { groupRuns, type Setting } from '../../src/report/settings.js';
-import { bleuInterval, bleuTest, rankICTest, testComparisons } from '../../src/report/significance.js';
 import { comparisons } from '../../src/report/view.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { makeForecast, makeTranslation, REFERENCES } from './run-folders.js';

@@ -1,8 +1,6 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { tablePicture } from '../../src/report/figures/table-picture.js';
-import { csv, csvTable, markdownTable } from '../../src/report/files.js';
 import {
   type Cell,
   type Estimate,
@@ -15,7 +13,9 @@ import {
   signed,
   type Table,
   textColumn,
-} from '../../src/report/table.js';
+} from '../../src/report/document.js';
+import { tablePicture } from '../../src/report/figures/figure.js';
+import { csv, csvTable, markdownTable } from '../../src/report/files.js';
 
 /** From the paper's table of stock trend forecasting, task set 𝒯₃, with made-up deviations. */
 const table: Table = {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { InputError } from '../../src/errors.js';
-import { crc32c, EventWriter, maskedCrc32c, numbersOf, tfRecord } from '../../src/run/tensorboard.js';
+import { crc32c, EventWriter, maskedCrc32c, numbersOf, tfRecord } from '../../src/run/metrics-log.js';
 import { temporaryFolder } from './temporary.js';
 
 describe('CRC-32C', () => {

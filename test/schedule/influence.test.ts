@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
-import { Evidence } from '../../src/schedule/strategies/evidence.js';
 import { drawnFrom, Influence } from '../../src/schedule/strategies/influence.js';
 import { Measurements, meanOf, slopesOf } from '../../src/schedule/strategies/measurements.js';
-import { Relevance } from '../../src/schedule/strategies/relevance.js';
+import { Evidence, Relevance } from '../../src/schedule/strategies/relevance.js';
 import { advance, start, strategyConfig } from './trainings.js';
 
 const f32 = (...values: number[]) => Float32Array.from(values);

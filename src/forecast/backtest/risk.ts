@@ -45,7 +45,7 @@ export interface GroupReturns {
   readonly returns: readonly Float64Array[];
   /** [groups][days]: running sums of `returns`. */
   readonly cumulative: readonly Float64Array[];
-  /** [days]: group 0 minus the last group, running sum. */
+  /** Running sum of group 0 minus the last group, [days]. */
   readonly longShort: Float64Array;
 }
 

@@ -71,6 +71,7 @@ export const backtestSchema = section({
 }).describe('How forecasts are traded when they are evaluated; training does not depend on it.');
 
 export type BacktestConfig = z.output<typeof backtestSchema>;
+/** The settings of a backtest as a user gives them: all have defaults. */
 export type BacktestOptions = z.input<typeof backtestSchema>;
 
 /** What a trade costs. */

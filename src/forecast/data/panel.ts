@@ -68,6 +68,7 @@ export interface PanelSummary {
   readonly withoutClose: number;
 }
 
+/** Counts what a panel holds. */
 export function summarise(panel: PricePanel): PanelSummary {
   const close = fieldOffset(panel, 'close');
   let memberDays = 0;

@@ -32,6 +32,7 @@ export const csv = dataFormat({
   read,
 });
 
+/** Reads prices from a CSV file or a folder of them. */
 export function readCsv(source: SourceOptions<typeof schema>, options: ReadOptions = {}): Promise<Reading> {
   return read(fillSource(csv, source), options);
 }

@@ -15,6 +15,7 @@ export interface DataFormat<S extends FormatSchema = FormatSchema> {
   readonly title: string;
   /** Whether a path that is given without a format is one of these. Default: never. */
   recognises?(path: string, isFolder: boolean): boolean;
+  /** Reads the data. */
   read(source: z.output<S>, options: ReadOptions): Reading | Promise<Reading>;
 }
 
@@ -202,16 +203,19 @@ export interface Note {
 export class Notes {
   private readonly found = new Map<string, { count: number; first: string }>();
 
+  /** Counts something noticed; the first of each kind is kept as its example. */
   add(kind: string, first: string, count = 1): void {
     const note = this.found.get(kind);
     if (note === undefined) this.found.set(kind, { count, first });
     else note.count += count;
   }
 
+  /** A note for each kind, in the order of first notice. */
   list(): Note[] {
     return [...this.found].map(([kind, note]) => ({ kind, ...note }));
   }
 
+  /** How often this kind was noticed. */
   count(kind: string): number {
     return this.found.get(kind)?.count ?? 0;
   }

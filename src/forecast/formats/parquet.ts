@@ -29,7 +29,11 @@ export const parquet = dataFormat({
   read: (source, options) => read(source, options),
 });
 
-/** @param patience see `read` */
+/**
+ * Reads prices from a Parquet file or a folder of them.
+ *
+ * @param patience see `read`
+ */
 export function readParquet(source: SourceOptions<typeof schema>, patience?: number): Promise<Reading> {
   return read(fillSource(parquet, source), {}, patience);
 }

@@ -32,6 +32,7 @@ export const qlib = dataFormat({
   read,
 });
 
+/** Reads prices from a data folder of qlib. */
 export function readQlib(options: SourceOptions<typeof schema>): Reading {
   return read(fillSource(qlib, options));
 }

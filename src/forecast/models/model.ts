@@ -54,6 +54,7 @@ export interface TrunkInputs {
   readonly day?: Tensor;
 }
 
+/** How the trunk of a model is traced: for training or for forecasting. */
 export interface TrunkMode {
   /** Dropout and batch statistics, or their expectations. */
   readonly training: boolean;

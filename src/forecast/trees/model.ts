@@ -63,6 +63,7 @@ export function treeCount(model: BoostedTrees): number {
   return model.start.length - 1;
 }
 
+/** The model as plain JSON. */
 export function treesToJson(model: BoostedTrees): BoostedTreesJson {
   const { features, base } = model;
   const arrays = Object.fromEntries(ARRAYS.map((key) => [key, Array.from(model[key])]));

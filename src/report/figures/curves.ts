@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot';
 import type { ValidationMeasure } from '../../run/index.js';
-import { fixed } from '../table.js';
+import { fixed } from '../document.js';
 import { draw, type Figure, type LegendEntry, type Panel, panelLetter, seriesStyle } from './figure.js';
 
 /** An episode of a method: means over the seeds with their standard deviations, NaN for a single seed. */

@@ -1,12 +1,18 @@
-import { absent, type Block, type Section, slug } from '../document.js';
+import { absent, type Block, type Row, type Section, slug, type Table, textColumn } from '../document.js';
 import { quintileFigure } from '../figures/bars.js';
 import { type DailyLine, dailyFigure, movingMean } from '../figures/curves.js';
 import { PLAIN_STYLE } from '../figures/figure.js';
-import { estimateOf, forecastMeasure, type Measure, testForecast } from '../measures.js';
+import {
+  dailySeries,
+  estimateOf,
+  forecastMeasure,
+  type Measure,
+  rankICTest,
+  testComparisons,
+  testForecast,
+} from '../measures.js';
 import { meanSeries, type Series } from '../reader.js';
 import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
-import { dailySeries, rankICTest, testComparisons } from '../significance.js';
-import { type Row, type Table, textColumn } from '../table.js';
 import type { ReportView } from '../view.js';
 import { comparisons } from '../view.js';
 import { methodRows, OVER_SEEDS, significance } from './results.js';

@@ -1,9 +1,8 @@
 import { basename } from 'node:path';
 import { groupBy } from '../../groups.js';
 import type { EvaluatedData, Evaluations, ForecastFigures, PolicyFigures } from '../../run/index.js';
-import { type Block, type Section, slug } from '../document.js';
+import { type Block, type Cell, estimate, type Row, type Section, slug, type Table, textColumn } from '../document.js';
 import { corpusOf, type DataSet, type Setting, taskTitle } from '../settings.js';
-import { type Cell, estimate, type Row, type Table, textColumn } from '../table.js';
 import { decodingInWords, TRANSLATION_DETAILS } from './translation.js';
 
 /** Evaluations on other data than the runs' own, one table for each data set. They are not compared with the others. */

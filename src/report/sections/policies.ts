@@ -2,12 +2,11 @@ import { groupBy } from '../../groups.js';
 import type { PolicyFigures } from '../../run/index.js';
 import { fixed } from '../../schedule/strategies/fixed.js';
 import { policyNamed } from '../../translate/policies/index.js';
-import { type Block, type Section, slug } from '../document.js';
+import { type Block, type Cell, estimate, type Section, slug, type Table, textColumn } from '../document.js';
 import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/curves.js';
 import { MOST_CURVES, stylesFor } from '../figures/figure.js';
 import { commonDecoding } from '../measures.js';
 import { corpusOf, type Setting } from '../settings.js';
-import { type Cell, estimate, type Table, textColumn } from '../table.js';
 import { isPapersMethod, type ReportView } from '../view.js';
 import {
   decodingInWords,

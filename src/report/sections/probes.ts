@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { readJsonFile } from '../../files.js';
 import { figure, foldersHolding } from '../../run/index.js';
-import { type Section, slug, text } from '../document.js';
+import { type Section, slug, text, textColumn } from '../document.js';
 import {
   EFFECT_COLUMNS,
   effectNotes,
@@ -14,7 +14,6 @@ import {
   recommendedStrategy,
 } from '../probe.js';
 import type { Unreadable } from '../reader.js';
-import { textColumn } from '../table.js';
 
 /** What `tcts probe` has found: what siblings do to the main task, and what follows for the strategy. */
 export function probeSection({ name, configuration, result }: ReportedProbe): Section {

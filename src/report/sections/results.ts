@@ -1,9 +1,21 @@
-import { absent, type Block, type Section, slug } from '../document.js';
+import {
+  absent,
+  type Block,
+  type Cell,
+  formatP,
+  markBest,
+  markBestOfRows,
+  type Row,
+  type Section,
+  signed,
+  slug,
+  type Table,
+  textColumn,
+} from '../document.js';
 import { taskSet } from '../labels.js';
+import type { Tested } from '../measures.js';
 import { estimateOf, type Measure, shownValidation } from '../measures.js';
 import { type DataSet, labelsOf, mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
-import type { Tested } from '../significance.js';
-import { type Cell, formatP, markBest, markBestOfRows, type Row, signed, type Table, textColumn } from '../table.js';
 import type { ReportView } from '../view.js';
 
 type About = Pick<Table, 'id' | 'title' | 'caption'>;

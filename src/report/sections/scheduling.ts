@@ -5,14 +5,24 @@ import { fixed as fixedStrategy } from '../../schedule/strategies/fixed.js';
 import { mtl } from '../../schedule/strategies/mtl.js';
 import { oracle } from '../../schedule/strategies/oracle.js';
 import { staticMix } from '../../schedule/strategies/static.js';
-import { absent, type Block, type Section, slug } from '../document.js';
-import { forestFigure } from '../figures/forest.js';
+import {
+  absent,
+  type Block,
+  estimate,
+  fixed,
+  formatP,
+  type Row,
+  type Section,
+  signed,
+  slug,
+  type Table,
+  textColumn,
+} from '../document.js';
+import { forestFigure } from '../figures/bars.js';
 import { shownValue, varyingKeys } from '../labels.js';
-import { bySeed, estimateOf, type Measure } from '../measures.js';
+import { bySeed, estimateOf, type Measure, type Tested, testComparisons } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
 import { type DataSet, type Setting, taskTitle } from '../settings.js';
-import { type Tested, testComparisons } from '../significance.js';
-import { estimate, fixed, formatP, type Row, signed, type Table, textColumn } from '../table.js';
 
 /** What scheduling gains: for each problem every strategy against the better of `fixed` and `mtl`, paired by seeds. */
 export function schedulingSection(sets: readonly DataSet[], reader: SeriesReader): Section[] {

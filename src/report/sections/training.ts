@@ -2,7 +2,18 @@ import { groupBy } from '../../groups.js';
 import { mean, standardDeviation } from '../../metrics/index.js';
 import { type LoggedEpisodes, type ValidationMeasure, validationMeasure } from '../../run/index.js';
 import { strategyNamed } from '../../schedule/index.js';
-import { absent, type Block, type Section, slug } from '../document.js';
+import {
+  absent,
+  type Block,
+  type Cell,
+  type Estimate,
+  estimate,
+  type Row,
+  type Section,
+  signed,
+  slug,
+  textColumn,
+} from '../document.js';
 import { shownEpisodes, type TaskDistribution, taskDistributionFigure } from '../figures/bars.js';
 import { type CurvePoint, type LearningCurve, learningCurvesFigure } from '../figures/curves.js';
 import { isAblation, WITHOUT } from '../labels.js';
@@ -10,7 +21,6 @@ import { estimateOf, headline, type Measure } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
 import { isChosen, type ReportedRun } from '../runs.js';
 import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
-import { type Cell, type Estimate, estimate, type Row, signed, textColumn } from '../table.js';
 import { isCalled, nearestSetting, type ReportView } from '../view.js';
 
 /** How the models of a data set were trained: what was scheduled, learning curves, speed, and the value of features. */

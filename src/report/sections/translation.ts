@@ -1,12 +1,20 @@
 import { checkpointInWords, type PolicyFigures } from '../../run/index.js';
 import { bestFixed } from '../../schedule/strategies/best-fixed.js';
-import { absent, type Block, type Section, slug } from '../document.js';
+import { absent, type Block, type Cell, estimate, type Section, slug, type Table, textColumn } from '../document.js';
 import { type BleuLatencyCurve, type BleuLatencyPoint, bleuLatencyFigure } from '../figures/curves.js';
-import { commonDecoding, type Decoding, isDecodedAs, translationMeasure, translationOf } from '../measures.js';
+import {
+  bleuInterval,
+  bleuTest,
+  commonDecoding,
+  type Decoding,
+  isDecodedAs,
+  type Translated,
+  testComparisons,
+  translationMeasure,
+  translationOf,
+} from '../measures.js';
 import type { SeriesReader } from '../reader.js';
 import type { DataSet, Setting } from '../settings.js';
-import { bleuInterval, bleuTest, type Translated, testComparisons } from '../significance.js';
-import { type Cell, estimate, type Table, textColumn } from '../table.js';
 import type { ReportView } from '../view.js';
 import { comparisons } from '../view.js';
 import { OVER_SEEDS, significance, taskRows } from './results.js';

@@ -48,6 +48,7 @@ export function registerStrategy(description: StrategyDescription): void {
   all.push(description);
 }
 
+/** The description of a strategy; undefined if there is none of this name. */
 export function strategyNamed(name: string): StrategyDescription | undefined {
   return all.find((strategy) => strategy.name === name);
 }

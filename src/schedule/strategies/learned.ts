@@ -86,10 +86,11 @@ type Preset = Required<Omit<GivenOptions, 'preset' | 'hidden' | 'activation' | '
 /** All options, those of the preset filled in. */
 export type LearnedOptions = Required<Omit<GivenOptions, 'preset'>>;
 
-/** The options of a preset. */
-export const [PAPER, STABLE] = (['paper', 'stable'] as const).map((preset) =>
-  learnedOptions(optionsSchema.parse({ preset })),
-);
+/** The options of the preset `paper`. */
+export const PAPER = learnedOptions(optionsSchema.parse({ preset: 'paper' }));
+
+/** The options of the preset `stable`, the default. */
+export const STABLE = learnedOptions(optionsSchema.parse({ preset: 'stable' }));
 
 /** The preset with the options that are given laid over it. */
 export function learnedOptions({ preset, ...given }: GivenOptions): LearnedOptions {
@@ -128,6 +129,7 @@ export class Learned<Batch> implements Strategy<Batch> {
     this.random = random.fork('sampling');
   }
 
+  /** Builds the scheduler network for the features of a problem. */
   static async create<Batch>(
     problem: Problem<Batch>,
     random: Random,
@@ -193,6 +195,7 @@ export class Learned<Batch> implements Strategy<Batch> {
     this.scale.load(scale);
   }
 
+  /** Releases native memory and threads. */
   async close(): Promise<void> {
     await this.network.close();
   }

@@ -1,5 +1,4 @@
 import type { Snapshot } from '../../run/index.js';
-import { Evidence } from './evidence.js';
 import type { Scale } from './scheduler.js';
 
 /**
@@ -79,3 +78,102 @@ function centred(credits: Float32Array, K: number): Float32Array {
   }
   return centred;
 }
+
+/**
+ * How sure it is that each of several effects is not 0, given one estimate of all of them per measurement.
+ *
+ * An effect must pass a test that stays valid however often it is looked at. Its statistic is the likelihood ratio of
+ * a mean against 0,
+ *
+ *     z² = ν ln(1 + t² ∕ ν),   t = mean ∕ standard error,   ν = n − 1
+ *
+ * which few measurements cannot inflate. The error is that of an autoregressive sequence, √((1 + r) ∕ (1 − r)) times the
+ * usual one, because neighbouring measurements share most of their direction. The bound is that of a normal mixture (Robbins 1970),
+ *
+ *     z₀² = 2 ln(effects ∕ α) + ln(1 + n)
+ *
+ * so that with probability 1 − α none of the effects ever passes by chance. An effect that passes weighs
+ * 1 ∕ (1 + exp((z₀² − z²) ∕ 2)), its probability if z₀² is what speaks against it beforehand; others weigh nothing.
+ */
+export class Evidence {
+  private kept: Float32Array[] = [];
+  private strongest: Float64Array;
+
+  constructor(
+    /** Number of effects. */
+    private readonly effects: number,
+  ) {
+    this.strongest = new Float64Array(effects);
+  }
+
+  /** The weight of each effect, from 0 for chance to 1 for certainty. What was certain once remains so. */
+  get weights(): Float64Array {
+    return this.strongest;
+  }
+
+  /** Takes in one estimate of every effect. */
+  add(estimates: Float32Array): void {
+    const { kept, effects, strongest } = this;
+    kept.push(estimates);
+    if (kept.length > KEPT) kept.shift();
+    const n = kept.length;
+    if (n < FEWEST) return;
+    const bound = 2 * Math.log(effects / ALPHA) + Math.log(1 + n);
+    const found = Array.from({ length: effects }, (_, effect) => moments(kept, effect));
+    const common = found.reduce((sum, { correlation }) => sum + correlation, 0) / effects;
+    for (let effect = 0; effect < effects; effect++) {
+      const z = (n - 1) * Math.log1p(squaredT(found[effect], common, n) / (n - 1));
+      if (z > bound) strongest[effect] = Math.max(strongest[effect], 1 / (1 + Math.exp((bound - z) / 2)));
+    }
+  }
+
+  capture(): Snapshot {
+    const { kept, effects, strongest } = this;
+    const tensors = kept.map((data, i) => [`${i}`, { dtype: 'F32', shape: [effects], data: data.slice() }] as const);
+    return { tensors: new Map(tensors), state: Array.from(strongest) };
+  }
+
+  restore({ tensors, state }: Snapshot): void {
+    const arrays = Array.from(tensors, ([place, { data }]) => [Number(place), data.slice() as Float32Array] as const);
+    this.kept = arrays.sort(([a], [b]) => a - b).map(([, data]) => data);
+    this.strongest = Float64Array.from(state as number[]);
+  }
+}
+
+interface Moments {
+  readonly mean: number;
+  /** Σ (x − mean)² */
+  readonly squares: number;
+  /** Of neighbouring estimates. */
+  readonly correlation: number;
+}
+
+function moments(estimates: readonly Float32Array[], effect: number): Moments {
+  const n = estimates.length;
+  const mean = estimates.reduce((sum, of) => sum + of[effect], 0) / n;
+  let [squares, products] = [0, 0];
+  for (let i = 0; i < n; i++) {
+    const off = estimates[i][effect] - mean;
+    squares += off * off;
+    if (i > 0) products += off * (estimates[i - 1][effect] - mean);
+  }
+  const raw = squares === 0 ? 0 : products / squares;
+  // Short sequences hide correlation, on average by this much (Kendall 1954).
+  return { mean, squares, correlation: raw + (1 + 3 * raw) / n };
+}
+
+/** t² of an effect, with the correlation that it shows or that all show on average if that is more. */
+function squaredT({ mean, squares, correlation }: Moments, common: number, n: number): number {
+  if (mean === 0) return 0;
+  if (squares === 0) return Number.POSITIVE_INFINITY;
+  const r = Math.min(Math.max(0, correlation, common), LARGEST_CORRELATION);
+  return mean ** 2 / (((squares / (n - 1) / n) * (1 + r)) / (1 - r));
+}
+
+/** The probability with which anything at all passes by chance. */
+const ALPHA = 1e-3;
+/** Measurements before anything can pass. */
+const FEWEST = 4;
+/** Measurements that are kept, the last so many. */
+const KEPT = 512;
+const LARGEST_CORRELATION = 0.9;

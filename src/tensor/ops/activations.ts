@@ -1,11 +1,13 @@
 import type { Lowering } from '../lowering.js';
 import { record, type Tensor } from '../tensor.js';
-import { cast, greater, where } from './compare.js';
-import { add, exp, mul, sub, unaryOp } from './elementwise.js';
+import { add, cast, exp, greater, mul, sub, unaryOp, where } from './elementwise.js';
 import { sum } from './reduce.js';
 
+/** Hyperbolic tangent. */
 export const tanh = (x: Tensor): Tensor => record(tanhOp, [x], {})[0];
+/** 1 / (1 + e^(−x)) */
 export const sigmoid = (x: Tensor): Tensor => record(sigmoidOp, [x], {})[0];
+/** max(x, 0) */
 export const relu = (x: Tensor): Tensor => record(reluOp, [x], {})[0];
 
 /** x where positive, else slope·x. */

@@ -1,14 +1,14 @@
 import { type Dim, formatShape, multiplyDims } from '../dim.js';
-import type { DType } from '../dtype.js';
 import type { Lowering } from '../lowering.js';
 import { MICROSOFT } from '../onnx.js';
+import type { DType } from '../tensor.js';
 import { describeType, Mismatch, type Node, type Op, record, sameShape, type Tensor } from '../tensor.js';
 import { LOWEST } from './activations.js';
-import { and, less, lessEqual, where } from './compare.js';
-import { add, broadcastShapes } from './elementwise.js';
+import { add, and, broadcastShapes, less, lessEqual, where } from './elementwise.js';
 import { fill, range } from './fill.js';
 import { expandDims, reshape } from './shape.js';
 
+/** Options of `attention`. */
 export interface AttentionOptions {
   readonly heads: number;
   /** Added to the scores before the softmax, [1 | B, 1, Tq, Tk]; see `attentionBias`. No gradient. */
@@ -28,6 +28,7 @@ export function attention(query: Tensor, key: Tensor, value: Tensor, { heads, bi
   return record(attentionOp, [query, key, value, ...extra], flags)[0];
 }
 
+/** Which keys a query sees; all conditions must hold. */
 export interface Visibility {
   /** Query i sees key j iff j ≤ i. */
   readonly causal?: boolean;

@@ -1,8 +1,10 @@
 import { type Dim, formatShape, sameDim } from '../dim.js';
-import { type DType, isFloat } from '../dtype.js';
 import type { Lowering } from '../lowering.js';
+import { ELEMENT_TYPE } from '../onnx.js';
 import {
+  type DType,
   describeType,
+  isFloat,
   Mismatch,
   type Node,
   type Op,
@@ -11,13 +13,13 @@ import {
   type Tensor,
   type TensorType,
 } from '../tensor.js';
-import { cast, equal, greater, where } from './compare.js';
 import { fill, isFilledWith } from './fill.js';
 import { sumTo } from './reduce.js';
 
 /** A tensor, or a number that takes the other operand's element type. */
 export type Operand = Tensor | number;
 
+/** a + b, with broadcasting. */
 export function add(a: Operand, b: Operand): Tensor {
   const [x, y] = lift(a, b);
   if (isFilledWith(x, 0) && keepsShape(y, x)) return y;
@@ -25,12 +27,14 @@ export function add(a: Operand, b: Operand): Tensor {
   return binary(addOp, x, y);
 }
 
+/** a − b, with broadcasting. */
 export function sub(a: Operand, b: Operand): Tensor {
   const [x, y] = lift(a, b);
   if (isFilledWith(y, 0) && keepsShape(x, y)) return x;
   return binary(subOp, x, y);
 }
 
+/** a · b, with broadcasting. */
 export function mul(a: Operand, b: Operand): Tensor {
   const [x, y] = lift(a, b);
   if (isFilledWith(x, 1) && keepsShape(y, x)) return y;
@@ -38,6 +42,7 @@ export function mul(a: Operand, b: Operand): Tensor {
   return binary(mulOp, x, y);
 }
 
+/** a / b, with broadcasting. */
 export function div(a: Operand, b: Operand): Tensor {
   const [x, y] = lift(a, b);
   if (isFilledWith(y, 1) && keepsShape(x, y)) return x;
@@ -56,18 +61,27 @@ export function maximum(a: Operand, b: Operand): Tensor {
   return binary(maximumOp, x, y);
 }
 
+/** The smaller of a and b, with broadcasting. */
 export function minimum(a: Operand, b: Operand): Tensor {
   const [x, y] = lift(a, b);
   return binary(minimumOp, x, y);
 }
 
+/** −x */
 export const neg = (x: Tensor): Tensor => record(negOp, [x], {})[0];
+/** e^x */
 export const exp = (x: Tensor): Tensor => record(expOp, [x], {})[0];
+/** Natural logarithm. */
 export const log = (x: Tensor): Tensor => record(logOp, [x], {})[0];
+/** √x */
 export const sqrt = (x: Tensor): Tensor => record(sqrtOp, [x], {})[0];
+/** |x| */
 export const abs = (x: Tensor): Tensor => record(absOp, [x], {})[0];
+/** x² */
 export const square = (x: Tensor): Tensor => mul(x, x);
+/** sin x */
 export const sin = (x: Tensor): Tensor => record(sinOp, [x], {})[0];
+/** cos x */
 export const cos = (x: Tensor): Tensor => record(cosOp, [x], {})[0];
 
 /** min(max(x, low), high), with gradient 1 inside and 0 outside. */
@@ -181,3 +195,90 @@ const clipOp = unaryOp(
   // Inside the bounds clip changes nothing: equality of output and input marks where the gradient passes.
   (g, x, out) => mul(g, cast(equal(out, x), x.dtype)),
 );
+
+/** a = b, as bool. */
+export const equal = (a: Tensor, b: Operand): Tensor => record(equalOp, pair(a, b), {})[0];
+/** a < b, as bool. */
+export const less = (a: Tensor, b: Operand): Tensor => record(lessOp, pair(a, b), {})[0];
+/** a ≤ b, as bool. */
+export const lessEqual = (a: Tensor, b: Operand): Tensor => record(lessEqualOp, pair(a, b), {})[0];
+/** a > b, as bool. */
+export const greater = (a: Tensor, b: Operand): Tensor => record(greaterOp, pair(a, b), {})[0];
+/** a ≥ b, as bool. */
+export const greaterEqual = (a: Tensor, b: Operand): Tensor => record(greaterEqualOp, pair(a, b), {})[0];
+/** Both, element by element. */
+export const and = (a: Tensor, b: Tensor): Tensor => record(andOp, [a, b], {})[0];
+/** At least one of both, element by element. */
+export const or = (a: Tensor, b: Tensor): Tensor => record(orOp, [a, b], {})[0];
+/** The opposite, element by element. */
+export const not = (a: Tensor): Tensor => record(notOp, [a], {})[0];
+
+/** Another element type. Gradients pass between floating-point types and stop elsewhere. */
+export function cast(x: Tensor, dtype: DType): Tensor {
+  return x.dtype === dtype ? x : record(castOp, [x], { dtype })[0];
+}
+
+/** `yes` where the condition holds, else `no`. */
+export function where(condition: Tensor, yes: Operand, no: Operand): Tensor {
+  const like = typeof yes === 'number' ? no : yes;
+  if (typeof like === 'number') throw new TypeError('one of the two values must be a tensor');
+  const lift = (value: Operand): Tensor => (typeof value === 'number' ? fill(value, [], like.dtype) : value);
+  return record(whereOp, [condition, lift(yes), lift(no)], {})[0];
+}
+
+function pair(a: Tensor, b: Operand): [Tensor, Tensor] {
+  return [a, typeof b === 'number' ? fill(b, [], a.dtype) : b];
+}
+
+function compareOp(name: string, type: string): Op {
+  return {
+    name,
+    infer: ([a, b]) => [binaryType(a, b, 'bool')],
+    lower: (to, inputs) => [to.op(type, inputs)],
+  };
+}
+
+function logicOp(name: string, type: string): Op {
+  return {
+    name,
+    infer: (inputs) => {
+      const wrong = inputs.find(({ dtype }) => dtype !== 'bool');
+      if (wrong !== undefined) throw new Mismatch(`expected bool, got ${describeType(wrong)}`);
+      return [{ shape: inputs.map(({ shape }) => shape).reduce(broadcastShapes), dtype: 'bool' }];
+    },
+    lower: (to, inputs) => [to.op(type, inputs)],
+  };
+}
+
+const equalOp = compareOp('equal', 'Equal');
+const lessOp = compareOp('less', 'Less');
+const lessEqualOp = compareOp('lessEqual', 'LessOrEqual');
+const greaterOp = compareOp('greater', 'Greater');
+const greaterEqualOp = compareOp('greaterEqual', 'GreaterOrEqual');
+const andOp = logicOp('and', 'And');
+const orOp = logicOp('or', 'Or');
+const notOp = logicOp('not', 'Not');
+
+const castOp: Op<{ dtype: DType }> = {
+  name: 'cast',
+  infer: ([{ shape }], { dtype }) => [{ shape, dtype }],
+  lower: (to, inputs, { outputs: [{ dtype }] }) => [to.op('Cast', inputs, { to: ELEMENT_TYPE[dtype] })],
+  gradient: ({ inputs: [x], outputs: [out] }, [g]) => [
+    isFloat(x.dtype) && isFloat(out.dtype) ? cast(g!, x.dtype) : undefined,
+  ],
+};
+
+const whereOp: Op = {
+  name: 'where',
+  infer: ([condition, yes, no]) => {
+    if (condition.dtype !== 'bool') throw new Mismatch(`the condition must be bool, got ${describeType(condition)}`);
+    const { shape, dtype } = binaryType(yes, no);
+    return [{ shape: broadcastShapes(condition.shape, shape), dtype }];
+  },
+  lower: (to, inputs) => [to.op('Where', inputs)],
+  gradient: ({ inputs: [condition, yes, no] }, [g]) => [
+    undefined,
+    sumTo(where(condition, g!, 0), yes.shape),
+    sumTo(where(condition, 0, g!), no.shape),
+  ],
+};

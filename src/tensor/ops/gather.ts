@@ -1,8 +1,16 @@
 import { type Dim, formatShape, sameDim } from '../dim.js';
-import type { DType } from '../dtype.js';
-import { isFloat } from '../dtype.js';
-import { describeType, Mismatch, type Op, record, sameShape, type Tensor, type TensorType } from '../tensor.js';
-import { cast, equal } from './compare.js';
+import type { DType } from '../tensor.js';
+import {
+  describeType,
+  isFloat,
+  Mismatch,
+  type Op,
+  record,
+  sameShape,
+  type Tensor,
+  type TensorType,
+} from '../tensor.js';
+import { cast, equal } from './elementwise.js';
 import { fill, range } from './fill.js';
 import { normalAxis } from './reduce.js';
 import { expandDims, squeeze } from './shape.js';

@@ -1,7 +1,15 @@
 import { type Dim, formatShape, multiplyDims, sameDim } from '../dim.js';
-import { typedArray } from '../dtype.js';
 import type { Lowering } from '../lowering.js';
-import { describeType, Mismatch, type Node, type Op, record, type Tensor, type TensorType } from '../tensor.js';
+import {
+  describeType,
+  Mismatch,
+  type Node,
+  type Op,
+  record,
+  type Tensor,
+  type TensorType,
+  typedArray,
+} from '../tensor.js';
 
 /** Weights of one direction of a recurrent layer, laid out as PyTorch's: gates stacked along the rows. */
 export interface RecurrentWeights {

@@ -4,6 +4,7 @@ import { describeType, Mismatch, type Op, record, type Tensor } from '../tensor.
 import { square, sub } from './elementwise.js';
 import { mean } from './reduce.js';
 
+/** Label smoothing of a cross-entropy. */
 export interface CrossEntropyOptions {
   /** ε: mass taken from the target. Default 0. */
   readonly smoothing?: number;

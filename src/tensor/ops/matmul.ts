@@ -1,10 +1,10 @@
 import { type Dim, formatShape, sameDim, sizeOf } from '../dim.js';
-import { isFloat } from '../dtype.js';
-import { describeType, Mismatch, type Op, record, type Tensor, type TensorType } from '../tensor.js';
+import { describeType, isFloat, Mismatch, type Op, record, type Tensor, type TensorType } from '../tensor.js';
 import { broadcastShapes } from './elementwise.js';
 import { sum, sumTo } from './reduce.js';
 import { reshape } from './shape.js';
 
+/** Which factors are transposed. */
 export interface MatmulOptions {
   /** Use a with its last two axes exchanged. */
   readonly transA?: boolean;

@@ -1,8 +1,7 @@
 import { addDims, type Dim, multiplyDims } from '../dim.js';
-import { isFloat } from '../dtype.js';
 import type { Lowering } from '../lowering.js';
 import { OnnxGraph } from '../onnx.js';
-import { describeType, Mismatch, type Op, record, type Tensor, type TensorType } from '../tensor.js';
+import { describeType, isFloat, Mismatch, type Op, record, type Tensor, type TensorType } from '../tensor.js';
 
 /**
  * Expected alignment of hard monotonic attention (Raffel et al. 2017): p [R, T, S] holds the probability that at target

@@ -1,7 +1,6 @@
 import { type Dim, formatShape, sameDim, sizeOf } from '../dim.js';
 import { describeType, Mismatch, type Op, record, type Tensor } from '../tensor.js';
-import { cast } from './compare.js';
-import { add, div, mul, sqrt, square, sub } from './elementwise.js';
+import { add, cast, div, mul, sqrt, square, sub } from './elementwise.js';
 import { dimension } from './fill.js';
 import { mean } from './reduce.js';
 
@@ -10,6 +9,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor, eps = 1e-5): 
   return record(layerNormOp, [x, weight, bias], { eps })[0];
 }
 
+/** Options of `batchNorm`. */
 export interface BatchNormOptions {
   readonly training: boolean;
   /** Weight of the newest batch in the running statistics. Default 0.1. */

@@ -1,11 +1,19 @@
 import { type Dim, multiplyDims, sizeOf } from '../dim.js';
-import { isFloat } from '../dtype.js';
-import { describeType, Mismatch, type Op, record, sameShape, type Tensor, type TensorType } from '../tensor.js';
-import { cast, equal } from './compare.js';
-import { div, mul } from './elementwise.js';
+import {
+  describeType,
+  isFloat,
+  Mismatch,
+  type Op,
+  record,
+  sameShape,
+  type Tensor,
+  type TensorType,
+} from '../tensor.js';
+import { cast, div, equal, mul } from './elementwise.js';
 import { dimension } from './fill.js';
 import { broadcastTo, reshape } from './shape.js';
 
+/** Options of reductions. */
 export interface ReduceOptions {
   /** Axes to reduce, negative ones counted from the end. Default: all. */
   readonly axes?: readonly number[];
@@ -13,10 +21,12 @@ export interface ReduceOptions {
   readonly keepDims?: boolean;
 }
 
+/** Sum over axes. */
 export function sum(x: Tensor, options: ReduceOptions = {}): Tensor {
   return reduce(sumOp, x, options);
 }
 
+/** Mean over axes. */
 export function mean(x: Tensor, options: ReduceOptions = {}): Tensor {
   const count = normalAxes(x, options.axes)
     .map((axis) => x.shape[axis])
@@ -50,12 +60,14 @@ function reduce(op: Op, x: Tensor, { axes, keepDims = false }: ReduceOptions): T
       );
 }
 
+/** Axes counted from the front, ascending; all if none are given. */
 export function normalAxes({ shape }: TensorType, axes?: readonly number[]): number[] {
   const rank = shape.length;
   if (axes === undefined) return shape.map((_, axis) => axis);
   return axes.map((axis) => normalAxis(axis, rank)).sort((a, b) => a - b);
 }
 
+/** An axis counted from the front; −1 is the last. */
 export function normalAxis(axis: number, rank: number): number {
   const normal = axis < 0 ? axis + rank : axis;
   if (!Number.isInteger(normal) || normal < 0 || normal >= rank) {
@@ -101,6 +113,7 @@ const maxOp: Op<{ axes: readonly number[] }> = {
   },
 };
 
+/** Options of cumulative sums and products. */
 export interface CumulativeOptions {
   /** Axis to run along. Default: the last. */
   readonly axis?: number;

@@ -18,6 +18,7 @@ export function transpose(x: Tensor, order: readonly number[]): Tensor {
     : record(transposeOp, [x], { order })[0];
 }
 
+/** Repeats axes of size 1 to fit a shape. */
 export function broadcastTo(x: Tensor, shape: readonly DimLike[]): Tensor {
   const target = shapeOf(shape);
   return sameShape(x.shape, target) ? x : record(broadcastToOp, [x], { shape: target })[0];
@@ -50,6 +51,7 @@ export function at(x: Tensor, axis: number, index: number): Tensor {
   return squeeze(slice(x, axis, index, 1), axis);
 }
 
+/** Tensors one after the other along an axis. */
 export function concat(parts: readonly Tensor[], axis: number): Tensor {
   if (parts.length === 1) return parts[0];
   return record(concatOp, parts, { axis: normalAxis(axis, parts[0].shape.length) })[0];

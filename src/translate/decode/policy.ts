@@ -66,5 +66,6 @@ export interface Policy {
   look?(counts: Counts): readonly View[];
   /** The attention that it has to see with every proposal. Default none. */
   readonly attention?: AttentionChoice;
+  /** Whether to read a token or to write one. */
   decide(state: PolicyState): Action;
 }

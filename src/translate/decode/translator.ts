@@ -17,6 +17,7 @@ import { requireAttention } from './stream.js';
 import { lineIds, type TextSide, TextStream, type TextStreamOptions } from './text-stream.js';
 import type { TokenModel } from './token-model.js';
 
+/** How the models are opened. */
 export type TranslatorOptions = OpenOptions;
 
 export interface LineOptions extends DecodeOptions {
@@ -46,7 +47,11 @@ export class Translator {
     this.models = opened.map(({ steps }) => new IncrementalModel(steps));
   }
 
-  /** @param more runs with the same vocabularies, for policies that choose among several models */
+  /**
+   * Opens the model of a run.
+   *
+   * @param more runs with the same vocabularies, for policies that choose among several models
+   */
   static async open(run: string, options: TranslatorOptions = {}, more: readonly string[] = []): Promise<Translator> {
     const opened: OpenedModel[] = [];
     try {
@@ -137,6 +142,7 @@ export class Translator {
     return this.target.pipeline.decode(this.target.vocabulary.decode(tokens));
   }
 
+  /** Releases native memory and threads. */
   close(): Promise<void> {
     return closeAll(this.opened);
   }

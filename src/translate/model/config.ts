@@ -103,6 +103,7 @@ export const modelSchema = section({
   maxPositions: z.int().min(2).max(16384).default(1024).describe('Longest sentence in tokens, its end counted.'),
 }).describe('The Transformer.');
 
+/** The checked `model` of a configuration. */
 export type ModelKeys = z.output<typeof modelSchema>;
 
 /** The preset with the keys that are given laid over it, for vocabularies of these sizes. */

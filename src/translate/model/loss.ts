@@ -34,6 +34,7 @@ export const lossInputs = {
   weights: f32('B'),
 } satisfies InputTypes;
 
+/** How the loss of a translation model is computed. */
 export interface LossOptions {
   /** ε of label smoothing, in fairseq's form. */
   readonly smoothing: number;

@@ -13,6 +13,7 @@ const settings = {
   to: { kind: 'share', default: 0, slider: { label: 'ρ last', max: 1, start: 0 } },
 } satisfies Record<string, PolicySetting>;
 
+/** Settings of `adaptive`. */
 export type AdaptiveOptions = OptionsOf<typeof settings>;
 
 /**

@@ -16,6 +16,7 @@ const own = {
 } satisfies Record<string, PolicySetting>;
 const settings = { ...own, ...attentionSettings };
 
+/** Settings of `alignatt`. */
 export type AlignAttOptions = OptionsOf<typeof settings>;
 
 /**

@@ -96,6 +96,7 @@ export interface PolicyDescription {
   create(spec: PolicySpec, models: readonly TrainedFor[]): Policy;
 }
 
+/** Whether the policy can run a model with this training. */
 export function runsOver({ models }: PolicyDescription, training: TrainedFor): boolean {
   return models.includes(typeof training === 'number' ? 'wait-k' : training);
 }
@@ -126,6 +127,7 @@ export interface PolicyKind {
   }[];
 }
 
+/** The menu entry of a policy. */
 export function policyKind({ name, title, help, unnamed, settings }: PolicyDescription): PolicyKind {
   const knobs = Object.entries(settings).flatMap(([key, { kind, slider }]) =>
     slider === undefined

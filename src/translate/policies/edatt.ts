@@ -18,6 +18,7 @@ const own = {
 } satisfies Record<string, PolicySetting>;
 const settings = { ...own, ...attentionSettings };
 
+/** Settings of `edatt`. */
 export type EdAttOptions = OptionsOf<typeof settings>;
 
 /**

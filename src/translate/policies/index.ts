@@ -36,6 +36,7 @@ export const policies: PolicyDescription[] = [
   monotonicPolicy,
 ];
 
+/** The description of a policy; undefined if there is none of this name. */
 export function policyNamed(name: string): PolicyDescription | undefined {
   return policies.find((policy) => policy.name === name);
 }

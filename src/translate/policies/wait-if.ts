@@ -9,6 +9,7 @@ const settings = {
   step: { kind: 'whole', default: 1, slider: { label: 'step', max: 5, start: 1 } },
 } satisfies Record<string, PolicySetting>;
 
+/** Settings of the wait-if policies. */
 export type WaitIfOptions = OptionsOf<typeof settings>;
 
 /**

@@ -1,0 +1,168 @@
+import * as t from '../tensor/index.js';
+import {
+  add,
+  constant,
+  type DimLike,
+  dropout,
+  expandDims,
+  gather,
+  type Initializer,
+  mul,
+  layerNorm as normalize,
+  type Parameters,
+  range,
+  relu,
+  type Tensor,
+} from '../tensor/index.js';
+
+/** Options of `linear`. */
+export interface LinearOptions {
+  /** Default true. */
+  readonly bias?: boolean;
+  /** Default PyTorch's U(±1/√in). */
+  readonly weight?: Initializer;
+  /** Start of the bias. Default PyTorch's U(±1/√in). */
+  readonly biasStart?: Initializer;
+}
+
+/** x·Wᵀ + b over the last axis, parameters `weight` [out, in] and `bias` [out]. */
+export function linear(p: Parameters, x: Tensor, out: number, options: LinearOptions = {}): Tensor {
+  const size = lastSize(x);
+  const weight = p.get('weight', [out, size], options.weight ?? torchLinear);
+  if (options.bias === false) return t.linear(x, weight);
+  return t.linear(x, weight, p.get('bias', [out], options.biasStart ?? torchUniform(size)));
+}
+
+/** Widths and activation of `mlp`. */
+export interface MlpOptions {
+  /** Widths of the hidden layers. */
+  readonly hidden: readonly number[];
+  readonly out: number;
+  /** Default relu. */
+  readonly activation?: (x: Tensor) => Tensor;
+  /** After each hidden activation. Default 0. */
+  readonly dropout?: number;
+}
+
+/** Linear layers `0`, `1`, … with an activation between them. */
+export function mlp(
+  p: Parameters,
+  x: Tensor,
+  { hidden, out, activation = relu, dropout: rate = 0 }: MlpOptions,
+): Tensor {
+  const last = hidden.reduce((h, size, i) => dropout(activation(linear(p.under(i), h, size)), rate), x);
+  return linear(p.under(hidden.length), last, out);
+}
+
+/** The static size of the last axis. */
+export function lastSize(x: Tensor): number {
+  const size = x.shape.at(-1);
+  if (typeof size !== 'number') throw new RangeError(`the last axis must have a static size, got ${size}`);
+  return size;
+}
+
+/** Layer normalisation over the last axis, parameters `weight` and `bias`. */
+export function layerNorm(p: Parameters, x: Tensor, eps = 1e-5): Tensor {
+  const size = lastSize(x);
+  return normalize(x, p.get('weight', [size], ones), p.get('bias', [size], zeros), eps);
+}
+
+/** Options of `embedding`. */
+export interface EmbeddingOptions {
+  /** Id whose row starts at zero. */
+  readonly padding?: number;
+  /** Multiplied with the looked-up rows, √width in a Transformer. Default 1. */
+  readonly scale?: number;
+  readonly weight?: Initializer;
+}
+
+/** Rows of `weight` [vocabulary, width] for i64 ids. */
+export function embedding(
+  p: Parameters,
+  ids: Tensor,
+  vocabulary: number,
+  width: number,
+  options: EmbeddingOptions = {},
+): Tensor {
+  const { padding, scale = 1, weight = embeddingNormal(padding) } = options;
+  const rows = gather(p.get('weight', [vocabulary, width], weight), ids);
+  return scale === 1 ? rows : mul(rows, scale);
+}
+
+/**
+ * fairseq's sinusoidal positions as a constant [positions, width]: columns sin(pos·ω_i), then cos(pos·ω_i), with
+ * ω_i = 10000^(−i/(width/2 − 1)), for pos = `first`, `first` + 1, …
+ */
+export function sinusoidalTable(
+  positions: number,
+  width: number,
+  { first = 0, dtype = 'f32' }: { first?: number; dtype?: 'f32' | 'f64' } = {},
+): Tensor {
+  if (width % 2 !== 0 || width < 4) throw new RangeError(`sinusoidal positions need an even width ≥ 4, got ${width}`);
+  const half = width / 2;
+  const values = new Float64Array(positions * width);
+  for (let row = 0; row < positions; row++) {
+    for (let i = 0; i < half; i++) {
+      const angle = (first + row) * 10000 ** (-i / (half - 1));
+      values[row * width + i] = Math.sin(angle);
+      values[row * width + half + i] = Math.cos(angle);
+    }
+  }
+  return constant(values, dtype, [positions, width]);
+}
+
+/** Adds the first T rows of a position table to a time-major tensor [T, B, D]. */
+export function addPositions(x: Tensor, table: Tensor, steps: DimLike = x.shape[0]): Tensor {
+  return add(x, expandDims(gather(table, range(steps)), 1));
+}
+
+/** 0 everywhere. */
+export const zeros: Initializer = (values) => values.fill(0);
+/** 1 everywhere. */
+export const ones: Initializer = (values) => values.fill(1);
+
+/** U(low, high) */
+export function uniform(low: number, high: number): Initializer {
+  return (values, _, random) => random.fillUniform(values, low, high);
+}
+
+/** N(mean, std²) */
+export function normal(mean: number, std: number): Initializer {
+  return (values, _, random) => random.fillNormal(values, mean, std);
+}
+
+/** U(±gain·√(6/(fan_in + fan_out))) for a weight [out, in] (Glorot & Bengio 2010); fairseq's linear layers. */
+export function xavierUniform(gain = 1): Initializer {
+  return (values, shape, random) => {
+    const bound = gain * Math.sqrt(6 / (fanIn(shape) + shape[0]));
+    random.fillUniform(values, -bound, bound);
+  };
+}
+
+/** N(0, gain²·2/(fan_in + fan_out)) */
+export function xavierNormal(gain = 1): Initializer {
+  return (values, shape, random) => {
+    random.fillNormal(values, 0, gain * Math.sqrt(2 / (fanIn(shape) + shape[0])));
+  };
+}
+
+/** U(±1/√fan_in): what `torch.nn.Linear` starts its weight with (kaiming_uniform with a = √5). */
+export const torchLinear: Initializer = (values, shape, random) => {
+  const bound = 1 / Math.sqrt(fanIn(shape));
+  random.fillUniform(values, -bound, bound);
+};
+
+/** U(±1/√fan): for biases of `torch.nn.Linear` and all parameters of `torch.nn.GRU` (fan = hidden size). */
+export function torchUniform(fan: number): Initializer {
+  return uniform(-1 / Math.sqrt(fan), 1 / Math.sqrt(fan));
+}
+
+/** N(0, 1/width) with a row of zeros for padding: fairseq's embeddings. */
+export function embeddingNormal(padding?: number): Initializer {
+  return (values, [, width], random) => {
+    random.fillNormal(values, 0, 1 / Math.sqrt(width));
+    if (padding !== undefined) values.fill(0, padding * width, (padding + 1) * width);
+  };
+}
+
+const fanIn = (shape: readonly number[]): number => shape.slice(1).reduce((a, b) => a * b, 1);
