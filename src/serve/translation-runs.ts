@@ -7,6 +7,7 @@ import { fileLines } from '../file-lines.js';
 import { readingWithin, readJsonFile } from '../files.js';
 import { evaluationFolders, parseLogLine } from '../run/index.js';
 import { type ExampleSentence, exampleSentences } from '../translate/examples.js';
+import { ATTENTIONS, policyOf } from '../translate/monotonic/config.js';
 import { policies, runsOver } from '../translate/policies/index.js';
 import { fileStamp, RunDescriptions, runFile } from './run-folders.js';
 
@@ -68,9 +69,12 @@ function translationRun(id: string, path: string): TranslationRun | undefined {
   };
 }
 
-function training(kind: string, { main, waits }: z.output<typeof modelSchema>): Pick<TranslationRun, 'k' | 'policies'> {
+function training(
+  kind: string,
+  { main, waits, model }: z.output<typeof modelSchema>,
+): Pick<TranslationRun, 'k' | 'policies'> {
   const whole = waits === 'full' || main === undefined;
-  const trained = kind === 'monotonic' ? 'monotonic' : whole ? 'full' : main;
+  const trained = kind === 'monotonic' ? policyOf(model?.attention ?? 'mma-il') : whole ? 'full' : main;
   const able = policies.filter((policy) => runsOver(policy, trained));
   return { k: typeof trained === 'number' ? trained : null, policies: able.map(({ name }) => name) };
 }
@@ -79,6 +83,7 @@ const configSchema = z.looseObject({ problem: z.looseObject({ kind: z.string() }
 const modelSchema = z.looseObject({
   main: z.number().optional(),
   waits: z.union([z.number(), z.literal('full')]).optional(),
+  model: z.looseObject({ attention: z.enum(ATTENTIONS).optional() }).optional(),
 });
 const side = z.looseObject({ language: z.string(), tokenizer: z.looseObject({ kind: z.string() }) });
 const textSchema = z.looseObject({ source: side, target: side });

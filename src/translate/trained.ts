@@ -8,7 +8,7 @@ import { loadParameters } from '../schedule/index.js';
 import { evaluationMode, type TranslationModel } from './model/config.js';
 import { lossInputs, lossModel } from './model/loss.js';
 import { ATTENTIONS, type MonotonicModel } from './monotonic/config.js';
-import { monotonicLossModel } from './monotonic/loss.js';
+import { monotonicInputs, monotonicLossModel } from './monotonic/loss.js';
 import { type Languages, loadLanguages, saveLanguages } from './text/languages.js';
 
 /** What a run folder says about its model, besides the parameters. */
@@ -88,8 +88,8 @@ export function warmStartMonotonic(folder: string, arena: Arena, languages: Lang
 }
 
 function parametersOf(model: MonotonicModel) {
-  const weights = { smoothing: 0, latencyWeight: 0, varianceWeight: 0 };
-  return traceModel(monotonicLossModel(model, { ...weights, evaluation: true }), lossInputs).parameters;
+  const options = { smoothing: 0, varianceWeight: 0, evaluation: true };
+  return traceModel(monotonicLossModel(model, options), monotonicInputs).parameters;
 }
 
 /** The languages of a run, whose vocabularies must have the sizes that its model was trained with. */

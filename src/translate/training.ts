@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { type LearningRate, type Model, Training } from '../optim/index.js';
+import { type InputTypes, type LearningRate, type Model, Training } from '../optim/index.js';
 import type { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import type { Snapshot } from '../run/index.js';
@@ -184,15 +184,16 @@ export interface ProblemOptions {
 type Learning = TranslationConfig['learning'];
 
 /** The training of a model that takes the inputs of a loss, as `learning` of a configuration says. */
-export function createTraining(
-  model: Model<typeof lossInputs>,
+export function createTraining<I extends InputTypes = typeof lossInputs>(
+  model: Model<I>,
   learning: Learning,
   { random, threads = 1, workers = 1, ranks }: ProblemOptions,
+  inputs: I = lossInputs as unknown as I,
 ): Promise<Training> {
   const { clipNorm } = learning;
   return Training.create({
     model,
-    inputs: lossInputs,
+    inputs,
     random: random.fork('model'),
     optimizer: optimizerOf(learning),
     clip: clipNorm === null ? undefined : { norm: clipNorm },

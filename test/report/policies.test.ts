@@ -35,6 +35,10 @@ it('draws what each policy gave by its own knob, beside wait-k and the scheduler
       policies: [{ policy: 'monotonic', bleu: 29 - 10 * latencyWeight, AL: 5 - 10 * latencyWeight }],
     });
   }
+  makeTranslation(run('itst'), {
+    ...{ strategy: 'fixed', seed, set: { 'problem.kind': 'monotonic', 'problem.attention': 'itst' } },
+    policies: [0.9, 0.5].map((delta) => ({ policy: `itst:delta=${delta}`, bleu: 20 + 9 * delta, AL: 6 * delta })),
+  });
 
   const files = await writeReport(folder);
 
@@ -47,11 +51,13 @@ it('draws what each policy gave by its own knob, beside wait-k and the scheduler
     ['WID', 'wait-if-diff:initial=6,step=1', 6, 30],
     ['Zheng et al., 3 models', 'adaptive:from=0.4', 2.6, 25],
     ['Zheng et al., TCTS', 'adaptive:from=0.4', 2.5, 26],
+    ['ITST', 'itst:delta=0.5', 3, 24.5],
+    ['ITST', 'itst:delta=0.9', 5.4, 28.1],
     ['MILk', 'latencyWeight=0.3 varianceWeight=default', 2, 26],
     ['MILk', 'latencyWeight=0.1 varianceWeight=default', 4, 28],
   ]);
   const rows = readFileSync(join(files.folder, 'tables/multi30k-policies.md'), 'utf8').trim().split('\n').slice(2);
-  expect(rows).toHaveLength(7);
+  expect(rows).toHaveLength(9);
   expect(rows.join('\n')).toContain('adaptive:from=0.4, 3 models');
   expect(rows.join('\n')).toContain('| full sentence | wait-k:full |');
 

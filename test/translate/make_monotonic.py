@@ -1,4 +1,4 @@
-"""Reference values from PyTorch for monotonic attention, written from the definitions rather than from fast forms.
+"""Reference values from PyTorch for monotonic attention and information transport, written from the definitions rather than from fast forms.
 
     python3 test/translate/make_monotonic.py        (Debian package python3-torch)
 
@@ -17,23 +17,24 @@ torch.set_num_threads(1)
 T, S, B, D, H = 4, 5, 2, 4, 2
 SOURCE = [5, 3]
 TARGET = [4, 3]
+THRESHOLDS = [0.9, 0.5]
 
 
 def main():
     torch.manual_seed(1)
-    cases = {kind: case(kind) for kind in ("milk", "mma-il", "mma-h")}
+    cases = {kind: case(kind) for kind in ("milk", "mma-il", "mma-h", "itst")}
     path = Path(__file__).parent / "monotonic.json"
     path.write_text(json.dumps({"torch_version": torch.__version__, "cases": cases}, separators=(",", ":")) + "\n")
 
 
 def case(kind):
-    moving = 1 if kind == "milk" else H
+    moving = 1 if kind in ("milk", "itst") else H
     names = ["monotonic_q_proj", "monotonic_k_proj", "v_proj", "out_proj"]
     names += [] if kind == "mma-h" else ["q_proj", "k_proj"]
     params = {f"{name}.{part}": normal(*shape) for name in names for part, shape in (("weight", (D, D)), ("bias", (D,)))}
     params["monotonic_bias"] = normal(moving)
     x, memory = normal(T, B, D), normal(S, B, D)
-    outputs = attention(kind, moving, params, x, memory)
+    outputs = transport(params, x, memory) if kind == "itst" else attention(kind, moving, params, x, memory)
     weights = {name: normal(*value.shape).detach() for name, value in outputs.items()}
     sum((outputs[name] * weights[name]).sum() for name in outputs).backward()
     every = {**params, "x": x, "memory": memory}
@@ -77,6 +78,45 @@ def attention(kind, moving, params, x, memory):
     g = torch.stack(delays)  # [B, M, T]
     lagging, variance = zip(*(latency(g[b, :, :TARGET[b]], SOURCE[b]) for b in range(B)))
     return {"found": found, "delays": g, "lagging": torch.stack(lagging), "variance": torch.stack(variance)}
+
+
+def transport(params, x, memory):
+    """Zhang and Feng (2022), token by token: T = sigmoid(energy), attention softmax(u)·T renormalised over what is read."""
+
+    def project(name, states):
+        return states @ params[f"{name}.weight"].T + params[f"{name}.bias"]
+
+    found, costs, distances = [], [], []
+    for b in range(B):
+        length, delta = SOURCE[b], THRESHOLDS[b]
+        q, k = project("monotonic_q_proj", x)[:, b], project("monotonic_k_proj", memory)[:length, b]
+        information = torch.sigmoid(q @ k.T / D ** 0.5 + params["monotonic_bias"])  # [T, length]
+        read, rows = 0, []
+        for i in range(T):
+            received = torch.cumsum(information[i], 0)
+            enough = [j + 1 for j in range(length) if received[j] >= delta]
+            read = max(read, enough[0] if enough else length)
+            heads = []
+            for h in range(H):
+                part = slice(h * D // H, (h + 1) * D // H)
+                query = project("q_proj", x)[i, b, part]
+                keys = project("k_proj", memory)[:read, b, part]
+                weights = torch.softmax(keys @ query / (D // H) ** 0.5, 0) * information[i, :read]
+                heads.append(weights / weights.sum() @ project("v_proj", memory)[:read, b, part])
+            rows.append(torch.cat(heads))
+        found.append(torch.stack(rows))
+        cost = distance = 0
+        for i in range(TARGET[b]):
+            share = information[i] / information[i].sum()
+            for j in range(length):
+                away = max(abs((j + 1) - (i + 1) * length / TARGET[b]) - 1, 0)
+                cost = cost + share[j] * away / (length * TARGET[b])
+            distance = distance + torch.abs(information[i].sum() - 1)
+        costs.append(cost)
+        distances.append(distance)
+    return {
+        "found": project("out_proj", torch.stack(found, 1)), "cost": torch.stack(costs), "distance": torch.stack(distances),
+    }
 
 
 def alignment(p, length):

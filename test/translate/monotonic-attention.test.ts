@@ -2,9 +2,20 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { differentiableAverageLagging } from '../../src/metrics/latency.js';
-import { f64, i64, lower, type Parameters, Session, type Tensor, trace, type Value } from '../../src/tensor/index.js';
+import {
+  constant,
+  f64,
+  i64,
+  lower,
+  type Parameters,
+  Session,
+  type Tensor,
+  trace,
+  type Value,
+} from '../../src/tensor/index.js';
 import { expectedLookback, monotonicAttention } from '../../src/translate/monotonic/attention.js';
-import { type MonotonicKind, monotonicModel } from '../../src/translate/monotonic/config.js';
+import { MOVING, type MonotonicKind, monotonicModel } from '../../src/translate/monotonic/config.js';
+import { transportAttention, transportLosses } from '../../src/translate/monotonic/itst.js';
 import { differentiableLagging, latencyLosses } from '../../src/translate/monotonic/loss.js';
 import { expectTorch, type Stored } from '../nn/torch.js';
 import { tinyModel } from './decode-models.js';
@@ -24,7 +35,7 @@ const { cases } = JSON.parse(readFileSync(new URL('monotonic.json', import.meta.
   cases: Record<MonotonicKind, TorchAttention>;
 };
 
-describe.each(Object.keys(cases) as MonotonicKind[])('%s against PyTorch', (kind) => {
+describe.each(MOVING)('%s against PyTorch', (kind) => {
   it('finds the same, is as late and as spread, and has the same gradients, padding left out', async () => {
     const { params, x, memory, source, target, outputs, weights, grads } = cases[kind];
     const model = monotonicModel(tinyModel({ width: 4, heads: 2, attentionDropout: 0 }), kind);
@@ -32,6 +43,30 @@ describe.each(Object.keys(cases) as MonotonicKind[])('%s against PyTorch', (kind
       const lengths = { source: given.source, target: given.target };
       const attended = monotonicAttention(p, given.x, given.memory, model, { lengths: lengths.source, noise: false });
       return { ...attended, ...latencyLosses(attended.delays, lengths) };
+    };
+    await expectTorch(attend, {
+      inputs: { x, memory },
+      integers: { source: { shape: [2], data: source }, target: { shape: [2], data: target } },
+      parameters: params,
+      outputs,
+      weights,
+      gradients: grads,
+    });
+  });
+});
+
+describe('itst against PyTorch', () => {
+  it('attends to what has been read, costs as much, and has the same gradients, padding left out', async () => {
+    const { params, x, memory, source, target, outputs, weights, grads } = cases.itst;
+    const model = monotonicModel(tinyModel({ width: 4, heads: 2, attentionDropout: 0 }), 'itst');
+    const attend = (p: Parameters, given: Record<string, Tensor>) => {
+      const lengths = { source: given.source, target: given.target };
+      const thresholds = constant([0.9, 0.5], p.dtype, [2]); // THRESHOLDS of make_monotonic.py
+      const { found, information } = transportAttention(p, given.x, given.memory, model, {
+        lengths: lengths.source,
+        thresholds,
+      });
+      return { found, ...transportLosses(information, lengths) };
     };
     await expectTorch(attend, {
       inputs: { x, memory },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
 import { createStepModel } from '../../src/translate/decode/steps.js';
-import { ATTENTIONS } from '../../src/translate/monotonic/config.js';
+import { MOVING } from '../../src/translate/monotonic/config.js';
 import { stoppingAttention } from '../../src/translate/monotonic/steps.js';
 import { monotonic } from '../../src/translate/policies/monotonic.js';
 import { waitK } from '../../src/translate/policies/wait-k.js';
@@ -12,7 +12,7 @@ import { policyCases } from './policy-suite.js';
 const SOURCE = [5, 9, 4, 12, 7, 13, 6, 2];
 const PREVIOUS = [2, 6, 11, 8, 15, 4, 9];
 
-describe.each(ATTENTIONS)('%s, step by step', (attention) => {
+describe.each(MOVING)('%s, step by step', (attention) => {
   it.each([6, 12])('reads and writes what the whole model expects where heads are sure (seed %i)', async (seed) => {
     const model = tinyMonotonic(attention);
     const arena = sureArena(model, seed);
@@ -50,7 +50,7 @@ describe.each(ATTENTIONS)('%s, step by step', (attention) => {
   });
 });
 
-for (const attention of ATTENTIONS) {
+for (const attention of MOVING) {
   const open = async () => {
     const model = tinyMonotonic(attention);
     const steps = await createStepModel(model, sureArena(model, 6), { beam: 3 }, stoppingAttention(model));

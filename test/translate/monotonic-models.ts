@@ -1,23 +1,51 @@
 import { Arena, Inference, traceModel } from '../../src/optim/index.js';
 import { Random } from '../../src/random.js';
-import { i64, linear, logSoftmax, type Parameters, type Tensor, type Value } from '../../src/tensor/index.js';
+import {
+  cast,
+  cumsum,
+  exp,
+  f32,
+  i64,
+  less,
+  linear,
+  logSoftmax,
+  type Parameters,
+  reshape,
+  sum,
+  type Tensor,
+  type Value,
+} from '../../src/tensor/index.js';
+import type { TranslationModel } from '../../src/translate/model/config.js';
 import { outputWeight } from '../../src/translate/model/transformer.js';
 import { translateMonotonically } from '../../src/translate/monotonic/attention.js';
 import { type MonotonicKind, type MonotonicModel, monotonicModel } from '../../src/translate/monotonic/config.js';
+import { translateByTransport } from '../../src/translate/monotonic/itst.js';
 import { tinyModel } from './decode-models.js';
 
-export function tinyMonotonic(attention: MonotonicKind): MonotonicModel {
-  return monotonicModel(tinyModel({ dropout: 0 }), attention);
+export function tinyMonotonic(attention: MonotonicKind, changes: Partial<TranslationModel> = {}): MonotonicModel {
+  return monotonicModel(tinyModel({ dropout: 0, ...changes }), attention);
 }
 
-const sentences = { source: i64('S', 'B'), lengths: i64('B'), previous: i64('T', 'B') };
+const sentences = { source: i64('S', 'B'), lengths: i64('B'), previous: i64('T', 'B'), thresholds: f32('B') };
 
 const wholeModel =
   (model: MonotonicModel) =>
-  (p: Parameters, { source, lengths, previous }: Record<keyof typeof sentences, Tensor>) => {
+  (p: Parameters, { source, lengths, previous, thresholds }: Record<keyof typeof sentences, Tensor>) => {
+    if (model.attention === 'itst') {
+      const sources = { ids: source, lengths };
+      const { states, information } = translateByTransport(p, model, sources, previous, thresholds);
+      return { out: logSoftmax(linear(states, outputWeight(p, model))), delays: readingOf(information, thresholds) };
+    }
     const { states, delays } = translateMonotonically(p, model, { ids: source, lengths }, previous, { noise: false });
     return { out: logSoftmax(linear(states, outputWeight(p, model))), delays };
   };
+
+/** Source tokens that each target token needs for its information alone, [B, L, T]; at most all. */
+function readingOf(information: Tensor, thresholds: Tensor): Tensor {
+  const before = cumsum(exp(information), { exclusive: true });
+  const limit = reshape(thresholds, [thresholds.shape[0], 1, 1, 1]);
+  return sum(cast(less(before, limit), 'f32'), { axes: [-1] });
+}
 
 /**
  * Random parameters with which every moving head is as good as sure at every token: energies in the hundreds. What is
@@ -56,6 +84,7 @@ export async function wholeMonotonic(
   arena: Arena,
   source: readonly number[],
   previous: readonly number[],
+  threshold = 1,
 ): Promise<WholeModelResult> {
   const inference = await Inference.create({ model: wholeModel(model), inputs: sentences, arena });
   const column = (ids: readonly number[]): Value => ({ data: BigInt64Array.from(ids, BigInt), shape: [ids.length, 1] });
@@ -63,6 +92,7 @@ export async function wholeMonotonic(
     source: column(source),
     lengths: { data: BigInt64Array.of(BigInt(source.length)), shape: [1] },
     previous: column(previous),
+    thresholds: { data: Float32Array.of(threshold), shape: [1] },
   });
   await inference.close();
   const size = model.vocabulary.target;

@@ -6,9 +6,8 @@ import { Random } from '../../src/random.js';
 import { pairCount } from '../../src/translate/corpus/batches.js';
 import { Translator } from '../../src/translate/decode/translator.js';
 import { evaluateTranslation } from '../../src/translate/evaluate.js';
-import { lossFeeds, lossInputs } from '../../src/translate/model/loss.js';
 import { ATTENTIONS, latencyWeights, monotonicSchema } from '../../src/translate/monotonic/config.js';
-import { monotonicLossModel } from '../../src/translate/monotonic/loss.js';
+import { monotonicFeeds, monotonicInputs, monotonicLossModel } from '../../src/translate/monotonic/loss.js';
 import { MonotonicProblem } from '../../src/translate/monotonic/problem.js';
 import { openTrained, trainedMonotonic } from '../../src/translate/trained.js';
 import { temporaryFolder } from '../run/temporary.js';
@@ -49,11 +48,11 @@ function training(problem: Record<string, unknown>, steps: number, strategy = 'f
 describe.each(ATTENTIONS)('%s', (attention) => {
   it('has a finite loss and gradient on sentences of 200 tokens and of none, however large the energies', async () => {
     const model = { ...tinyMonotonic(attention), maxPositions: 256 };
-    const options = { smoothing: 0.1, latencyWeight: 0.1, varianceWeight: 0.1 };
+    const options = { smoothing: 0.1, varianceWeight: 0.1 };
     const random = new Random(3);
     const started = await Training.create({
       model: monotonicLossModel(model, options),
-      inputs: lossInputs,
+      inputs: monotonicInputs,
       random,
       optimizer: { name: 'sgd' },
     });
@@ -72,7 +71,11 @@ describe.each(ATTENTIONS)('%s', (attention) => {
       epoch: 0,
       split: 'train' as const,
     };
-    const feeds = lossFeeds(batch, new Int32Array(size), new Float32Array(size).fill(1 / 238));
+    const feeds = monotonicFeeds([batch], {
+      weights: new Float32Array(size).fill(1 / 238),
+      latencyWeights: new Float32Array(size).fill(0.1),
+      threshold: 0.5,
+    });
     for (const scale of [1, 100, 100]) {
       for (const name of started.arena.names) {
         if (!/(monotonic_|[qk]_proj)/.test(name)) continue;

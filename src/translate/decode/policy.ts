@@ -42,6 +42,8 @@ export interface Proposal {
   readonly score: number;
   /** The model itself asks for more of the source first, as monotonic attention may. */
   readonly wantsMore: boolean;
+  /** How ready a model with a threshold is to write: the information that it has received, for `itst`. */
+  readonly readiness?: number;
   /** Attention of the token over the source tokens that were read, the mean of the heads; for `Policy.attention`. */
   readonly attention?: Float32Array;
 }

@@ -68,6 +68,8 @@ export class StepModel {
   private readonly width: number;
   /** Its attention decides itself when to read, one token at a time. */
   readonly decides: boolean;
+  /** It says how ready it is to write. */
+  readonly tellsReadiness: boolean;
   /** The decoder whose attention can be asked for; undefined if none can. */
   readonly attention: { readonly layers: number; readonly heads: number } | undefined;
   private attending: Promise<StepProgram> | undefined;
@@ -85,6 +87,7 @@ export class StepModel {
     this.reencodes = shape.encoder === 'bidirectional';
     this.width = shape.width;
     this.decides = decoder.inputs.includes('ended');
+    this.tellsReadiness = decoder.outputs.includes('readiness');
     const tells = openAttending !== undefined || decoder.outputs.includes('attention');
     this.attention = tells ? { layers: shape.decoderLayers, heads: shape.heads } : undefined;
   }
@@ -158,17 +161,19 @@ export class StepModel {
         'candidates',
         'scores',
         ...(this.decides ? ['needed'] : []),
+        ...(this.tellsReadiness ? ['readiness'] : []),
         ...(attention ? ['attention'] : []),
       ],
       into,
     );
     target.append(outputs);
-    const { candidates, scores, needed } = outputs;
+    const { candidates, scores, needed, readiness } = outputs;
     return {
       width: candidates.shape[1],
       tokens: Int32Array.from(candidates.data as BigInt64Array, Number),
       scores: scores.data as Float32Array,
       ...(this.decides ? { wantsMore: visible.map((count, row) => Number(needed.data[row]) > count) } : {}),
+      ...(this.tellsReadiness ? { readiness: Array.from(readiness.data, Number) } : {}),
       ...(attention ? { weights: outputs.attention } : {}),
     };
   }

@@ -110,6 +110,7 @@ export class TokenStream {
     const proposals = looking.map((_, i) => ({
       ...sentence.search.proposal(answers[i], 0),
       wantsMore: answers[i].wantsMore?.[0] ?? false,
+      readiness: answers[i].readiness?.[0],
       attention: answers[i].attention?.[0],
     }));
     if (sentence.decide(proposals) === 'READ') this.wantsToken = true;

@@ -22,17 +22,20 @@ export interface Question<State extends object = object> {
 export interface Answers extends Candidates {
   /** Rows whose model asks for more of the source before it writes. Default none. */
   readonly wantsMore?: readonly boolean[];
+  /** Of each row, as in `Proposal`. Default none. */
+  readonly readiness?: readonly number[];
   /** Of each row that asked for it: the attention over the source tokens that were seen. */
   readonly attention?: readonly (Float32Array | undefined)[];
 }
 
-export function answerRow({ width, tokens, scores, wantsMore, attention }: Answers, row: number): Answers {
+export function answerRow({ width, tokens, scores, wantsMore, readiness, attention }: Answers, row: number): Answers {
   const [from, to] = [row * width, (row + 1) * width];
   return {
     width,
     tokens: tokens.slice(from, to),
     scores: scores.slice(from, to),
     wantsMore: [wantsMore?.[row] ?? false],
+    ...(readiness === undefined ? {} : { readiness: [readiness[row]] }),
     ...(attention?.[row] === undefined ? {} : { attention: [attention[row]] }),
   };
 }
@@ -51,9 +54,11 @@ export function stackedAnswers(parts: readonly Answers[]): Answers {
   }
   const rows = ({ tokens: all }: Answers): number => all.length / width;
   const wantsMore = parts.flatMap((part) => part.wantsMore ?? new Array<boolean>(rows(part)).fill(false));
-  if (parts.every((part) => part.attention === undefined)) return { width, tokens, scores, wantsMore };
+  const ready = parts.flatMap((part) => part.readiness ?? []);
+  const readiness = ready.length === wantsMore.length ? { readiness: ready } : {};
+  if (parts.every((part) => part.attention === undefined)) return { width, tokens, scores, wantsMore, ...readiness };
   const attention = parts.flatMap((part) => part.attention ?? new Array<undefined>(rows(part)).fill(undefined));
-  return { width, tokens, scores, wantsMore, attention };
+  return { width, tokens, scores, wantsMore, ...readiness, attention };
 }
 
 /**

@@ -1,7 +1,8 @@
 import { InputError } from '../../errors.js';
 import type { CheckpointChoice } from '../../run/index.js';
 import { openRun } from '../../run/index.js';
-import { stoppingAttention } from '../monotonic/steps.js';
+import { policyOf } from '../monotonic/config.js';
+import { decidingAttention } from '../monotonic/steps.js';
 import { createPolicy, ownPolicy, type PolicySpec, parsePolicies, type TrainedFor } from '../policies/index.js';
 import type { Language, Languages } from '../text/languages.js';
 import { textPipeline } from '../text/pipeline.js';
@@ -200,9 +201,9 @@ async function openTranslation(run: string, { checkpoint, beam, threads }: OpenO
   return { steps, languages, step, training: waits === 'full' ? 'full' : main };
 }
 
-/** A run whose `problem.kind` is `monotonic`, to be run under the policy `monotonic`. */
+/** A run whose `problem.kind` is `monotonic`, to be run under the policy of its attention. */
 async function openMonotonic(run: string, { checkpoint, beam, threads }: OpenOptions): Promise<OpenedModel> {
   const { model, arena, languages, step } = trainedMonotonic(run, checkpoint);
-  const steps = await createStepModel(model, arena, { beam, threads }, stoppingAttention(model));
-  return { steps, languages, step, training: 'monotonic' };
+  const steps = await createStepModel(model, arena, { beam, threads }, decidingAttention(model));
+  return { steps, languages, step, training: policyOf(model.attention) };
 }

@@ -157,7 +157,7 @@ export function expectedLookback(alpha: Tensor, energy: Tensor): Tensor {
 }
 
 /** Scaled products of queries [T, B, D] and keys [S, B, D], as [B, heads, T, S]. */
-function energies(queries: Tensor, keys: Tensor, heads: number): Tensor {
+export function energies(queries: Tensor, keys: Tensor, heads: number): Tensor {
   const [steps, batch, width] = queries.shape;
   const scale = 1 / Math.sqrt((width as number) / heads);
   const product = matmul(byHead(mul(queries, scale), heads), byHead(keys, heads), { transB: true });
@@ -165,11 +165,11 @@ function energies(queries: Tensor, keys: Tensor, heads: number): Tensor {
 }
 
 /** [T, B, D] → [B·heads, T, D/heads] */
-function byHead(x: Tensor, heads: number): Tensor {
+export function byHead(x: Tensor, heads: number): Tensor {
   const [steps, batch, width] = x.shape as [Dim, Dim, number];
   return transpose(reshape(x, [steps, multiplyDims(batch, heads), width / heads]), [1, 0, 2]);
 }
 
 // As `nn.multiHeadAttention` starts them.
-const shared = { weight: xavierUniform(Math.SQRT1_2), biasStart: zeros };
-const out = { weight: xavierUniform(), biasStart: zeros };
+export const shared = { weight: xavierUniform(Math.SQRT1_2), biasStart: zeros };
+export const out = { weight: xavierUniform(), biasStart: zeros };

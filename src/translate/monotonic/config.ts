@@ -11,11 +11,18 @@ import type { TranslationModel } from '../model/config.js';
  * - `milk`: one head of each layer moves, and all heads attend softly over what lies behind it (Arivazhagan et al. 2019).
  * - `mma-il`: each head moves and attends softly over what lies behind it (Ma et al. 2020).
  * - `mma-h`: each head moves and attends to the one token that it stops at (Ma et al. 2020).
+ * - `itst`: each source token transports some information to each target token (Zhang and Feng 2022, `itst.ts`).
  */
-export const ATTENTIONS = ['milk', 'mma-il', 'mma-h'] as const;
+export const MOVING = ['milk', 'mma-il', 'mma-h'] as const;
+export const ATTENTIONS = [...MOVING, 'itst'] as const;
 export type MonotonicKind = (typeof ATTENTIONS)[number];
 
-/** A Transformer with monotonic attention. Its encoder is unidirectional: what has been read does not change again. */
+/** The policy that a model with this attention is trained for. */
+export function policyOf(attention: MonotonicKind): 'monotonic' | 'itst' {
+  return attention === 'itst' ? attention : 'monotonic';
+}
+
+/** A Transformer that learns when to read. Its encoder is unidirectional: what has been read does not change again. */
 export interface MonotonicModel extends TranslationModel {
   readonly attention: MonotonicKind;
 }
@@ -27,9 +34,9 @@ export function monotonicModel(model: TranslationModel, attention: MonotonicKind
   });
 }
 
-/** Heads of a layer that move on their own. */
+/** Heads of a layer that move on their own; with `itst`, the one whose energies say how much information there is. */
 export function movingHeads({ attention, heads }: MonotonicModel): number {
-  return attention === 'milk' ? 1 : heads;
+  return attention === 'milk' || attention === 'itst' ? 1 : heads;
 }
 
 /** Whether heads attend softly over everything behind the place where they stop. */
@@ -51,14 +58,20 @@ export const monotonicSchema = z.strictObject({
     .default('mma-il')
     .describe(
       'milk: one moving head a layer, soft attention behind it; mma-il: every head moves, soft attention behind it; ' +
-        'mma-h: every head moves and attends to where it stops.',
+        'mma-h: every head moves and attends to where it stops; itst: information transport.',
     ),
   latencyWeight: weight.describe(
-    'λ_avg: what a token of average lagging costs a sentence, in nats. If left out: 0.1, with mma-h 0.',
+    'λ_avg: what a token of average lagging costs a sentence, in nats. If left out: 0.1, with mma-h 0. With itst the ' +
+      'factor of its latency cost, if left out 1.',
   ),
   varianceWeight: weight.describe(
-    'λ_var: what a unit of variance between the heads costs a sentence, in nats. If left out: 0, with mma-h 0.1.',
+    'λ_var: what a unit of variance between the heads costs a sentence, in nats. If left out: 0, with mma-h 0.1. Not for itst.',
   ),
+  threshold: section({
+    least: z.number().gt(0).max(1).default(0.5).describe('δ_min: where the threshold ends.'),
+    decay: z.number().positive().default(100_000).describe('Updates in which its distance to δ_min falls to 1/e.'),
+    after: z.int().min(0).default(4000).describe('Updates before it is applied at all.'),
+  }).describe('itst alone: a target token is trained to see the source until it has received this much information.'),
   model,
   batch,
   smoothing,
@@ -72,12 +85,33 @@ export const monotonicSchema = z.strictObject({
 
 export type MonotonicConfig = z.output<typeof monotonicSchema>;
 
-/** λ_avg and λ_var; where they are left out, those of Ma et al. (2020). */
+/** λ_avg and λ_var; where they are left out, those of Ma et al. (2020), and of Zhang and Feng (2022) for itst. */
 export function latencyWeights(config: MonotonicConfig): { latencyWeight: number; varianceWeight: number } {
-  const hard = config.attention === 'mma-h';
-  const { latencyWeight = hard ? 0 : 0.1, varianceWeight = hard ? 0.1 : 0 } = config;
+  const { latencyWeight: average, varianceWeight: variance } = DEFAULT_WEIGHTS[config.attention];
+  if (config.attention === 'itst' && config.varianceWeight !== undefined) {
+    throw new InputError('itst has one head a layer that decides, expected no weight of the variance between heads', {
+      key: 'problem.varianceWeight',
+    });
+  }
+  const { latencyWeight = average, varianceWeight = variance } = config;
   return { latencyWeight, varianceWeight };
 }
+
+const DEFAULT_WEIGHTS: Readonly<Record<MonotonicKind, { latencyWeight: number; varianceWeight: number }>> = {
+  milk: { latencyWeight: 0.1, varianceWeight: 0 },
+  'mma-il': { latencyWeight: 0.1, varianceWeight: 0 },
+  'mma-h': { latencyWeight: 0, varianceWeight: 0.1 },
+  // The second loss is the distance of the information from one unit.
+  itst: { latencyWeight: 1, varianceWeight: 1 },
+};
+
+/** δ_train = δ_min + (1 − δ_min)·e^(−n/d) after n updates; unlimited before it is applied. */
+export function thresholdAt({ least, decay, after }: MonotonicConfig['threshold'], updates: number): number {
+  return updates < after ? UNLIMITED : least + (1 - least) * Math.exp(-updates / decay);
+}
+
+/** More information than a sentence can hold: everything is seen. */
+export const UNLIMITED = 1e9;
 
 export const monotonicKind = problemKind({
   schema: monotonicSchema,

@@ -1,16 +1,18 @@
-import { type Arena, Inference, type Model, type Outputs } from '../../optim/index.js';
+import { type Arena, type Feeds, Inference, type InputTypes, type Model, type Outputs } from '../../optim/index.js';
 import {
   add,
   attentionBias,
   cast,
   div,
   expandDims,
+  f32,
   less,
   linearCrossEntropy,
   max,
   mean,
   mul,
   multiplyDims,
+  type Parameters,
   range,
   reshape,
   softmax,
@@ -25,34 +27,71 @@ import type { PairedSequences } from '../corpus/corpus.js';
 import { inOrder } from '../loss-evaluation.js';
 import { evaluationMode } from '../model/config.js';
 import { lossFeeds, lossInputs } from '../model/loss.js';
-import { outputWeight } from '../model/transformer.js';
+import { outputWeight, type Sources } from '../model/transformer.js';
 import { translateMonotonically } from './attention.js';
-import type { MonotonicModel } from './config.js';
+import { type MonotonicModel, UNLIMITED } from './config.js';
+import { translateByTransport, transportLosses } from './itst.js';
+
+/** What the loss of a batch is computed from. */
+export const monotonicInputs = {
+  ...lossInputs,
+  /** Factor of each sentence's latency. */
+  latencyWeights: f32('B'),
+  /** δ of each sentence; `itst` alone looks at it. */
+  thresholds: f32('B'),
+} satisfies InputTypes;
+
+/** What is chosen for the pairs of an update. */
+export interface MonotonicChoice {
+  /** Factor of each pair's loss. */
+  readonly weights: Float32Array;
+  /** Factor of each pair's latency. */
+  readonly latencyWeights: Float32Array;
+  /** δ, of all pairs. */
+  readonly threshold: number;
+}
+
+/** The batches of an update as inputs of the loss; pairs are counted over all of them. */
+export function monotonicFeeds(batches: readonly Batch[], choice: MonotonicChoice): Feeds[] {
+  let start = 0;
+  return batches.map((batch) => {
+    const [first, end, shape] = [start, start + batch.size, [batch.size]];
+    start = end;
+    return {
+      ...lossFeeds(batch, new Int32Array(batch.size), choice.weights.subarray(first, end)),
+      latencyWeights: { data: choice.latencyWeights.subarray(first, end), shape },
+      thresholds: { data: new Float32Array(batch.size).fill(choice.threshold), shape },
+    };
+  });
+}
 
 export interface MonotonicLossOptions {
   /** ε of label smoothing, in fairseq's form. */
   readonly smoothing: number;
-  /** λ_avg, of the average lagging. */
-  readonly latencyWeight: number;
-  /** λ_var, of the variance between the heads. */
+  /** λ_var, of the variance between the heads, or of what else keeps the decisions in order. */
   readonly varianceWeight: number;
   /** Without noise, and with `plain`. Default false. */
   readonly evaluation?: boolean;
 }
 
 /**
- * What is trained: `loss` = Σ_b w_b·(ℓ_b + λ_avg·DAL_b + λ_var·Var_b), with ℓ_b the sum of the label-smoothed losses of
- * the tokens of sentence b. Other outputs, all [B]: the three parts `smoothed`, `lagging` and `variance`, and in
+ * What is trained: `loss` = Σ_b w_b·(ℓ_b + λ_b·latency_b + λ_var·variance_b), with ℓ_b the sum of the label-smoothed losses
+ * of the tokens of sentence b. Other outputs, all [B]: the three parts `smoothed`, `latency` and `variance`, and in
  * evaluation the loss without smoothing, `plain`. Of the inputs, `waits` is not looked at.
+ *
+ * `latency` and `variance` are those of `latencyLosses`; with `itst`, cost and distance of `transportLosses`.
  */
 export function monotonicLossModel(
   model: MonotonicModel,
-  { smoothing, latencyWeight, varianceWeight, evaluation = false }: MonotonicLossOptions,
-): Model<typeof lossInputs> {
-  return (p, { source, sourceLengths, previous, target, targetLengths, weights }) => {
+  { smoothing, varianceWeight, evaluation = false }: MonotonicLossOptions,
+): Model<typeof monotonicInputs> {
+  return (p, { source, sourceLengths, previous, target, targetLengths, weights, latencyWeights, thresholds }) => {
     const lengths = { source: wide(sourceLengths), target: wide(targetLengths) };
     const sources = { ids: wide(source), lengths: lengths.source };
-    const { states, delays } = translateMonotonically(p, model, sources, wide(previous), { noise: !evaluation });
+    const { states, latency, variance } =
+      model.attention === 'itst'
+        ? transported(p, model, sources, wide(previous), lengths, cast(thresholds, p.dtype))
+        : moved(p, model, sources, wide(previous), lengths, { noise: !evaluation });
     const [steps, batch] = target.shape;
     const rows = multiplyDims(steps, batch);
     const x = reshape(states, [rows, model.width]);
@@ -65,11 +104,43 @@ export function monotonicLossModel(
       return sum(mul(reshape(losses, [steps, batch]), real), { axes: [0] });
     };
     const smoothed = perSentence(smoothing);
-    const { lagging, variance } = latencyLosses(delays, lengths);
-    const whole = add(smoothed, add(mul(lagging, latencyWeight), mul(variance, varianceWeight)));
+    const whole = add(smoothed, add(mul(latency, latencyWeights), mul(variance, varianceWeight)));
     const plain: Outputs = evaluation ? { plain: perSentence(0) } : {};
-    return { loss: sum(mul(whole, weights)), smoothed, lagging, variance, ...plain };
+    return { loss: sum(mul(whole, weights)), smoothed, latency, variance, ...plain };
   };
+}
+
+/** The decoder's states, and the two further losses of each sentence. */
+interface Decided {
+  readonly states: Tensor;
+  readonly latency: Tensor;
+  readonly variance: Tensor;
+}
+
+function moved(
+  p: Parameters,
+  model: MonotonicModel,
+  sources: Sources,
+  previous: Tensor,
+  lengths: Lengths,
+  options: { readonly noise: boolean },
+): Decided {
+  const { states, delays } = translateMonotonically(p, model, sources, previous, options);
+  const { lagging: latency, variance } = latencyLosses(delays, lengths);
+  return { states, latency, variance };
+}
+
+function transported(
+  p: Parameters,
+  model: MonotonicModel,
+  sources: Sources,
+  previous: Tensor,
+  lengths: Lengths,
+  thresholds: Tensor,
+): Decided {
+  const { states, information } = translateByTransport(p, model, sources, previous, thresholds);
+  const { cost: latency, distance: variance } = transportLosses(information, lengths);
+  return { states, latency, variance };
 }
 
 const wide = (x: Tensor): Tensor => cast(x, 'i64');
@@ -117,14 +188,13 @@ function meanOverTarget(x: Tensor, lengths: Tensor): Tensor {
   return div(sum(mul(x, real), { axes: [1] }), cast(lengths, x.dtype));
 }
 
-/** Of each sentence, [B]: losses as sums over its tokens, in nats, and the expected latency. */
+/** Of each sentence, [B]: losses as sums over its tokens, in nats, and the two further losses. */
 export interface SentenceFigures {
   /** −log P. */
   readonly plain: Float32Array;
   /** With label smoothing. */
   readonly smoothed: Float32Array;
-  /** DAL. */
-  readonly lagging: Float32Array;
+  readonly latency: Float32Array;
   readonly variance: Float32Array;
 }
 
@@ -135,48 +205,58 @@ export interface CorpusFigures {
   /** Losses per target token, in nats. */
   readonly plain: number;
   readonly smoothed: number;
-  /** Expected latency per sentence. */
-  readonly lagging: number;
+  /** The further losses per sentence. */
+  readonly latency: number;
   readonly variance: number;
+}
+
+export interface MonotonicEvaluationOptions extends MonotonicLossOptions {
+  /** λ of the main task. */
+  readonly latencyWeight: number;
+  /** δ of `itst`. Default: no limit. */
+  readonly threshold?: number;
+  readonly threads?: number;
 }
 
 /** The losses of a model in evaluation mode, with the current parameters of an arena. */
 export class MonotonicEvaluation {
   private constructor(
     private readonly inference: Inference,
-    private readonly options: MonotonicLossOptions,
+    private readonly options: MonotonicEvaluationOptions,
   ) {}
 
   static async create(
     model: MonotonicModel,
     arena: Arena,
-    { threads, ...options }: MonotonicLossOptions & { readonly threads?: number },
+    options: MonotonicEvaluationOptions,
   ): Promise<MonotonicEvaluation> {
     const still = { ...evaluationMode(model), attention: model.attention };
     const inference = await Inference.create({
       model: monotonicLossModel(still, { ...options, evaluation: true }),
-      inputs: lossInputs,
+      inputs: monotonicInputs,
       arena,
-      threads,
+      threads: options.threads,
     });
     return new MonotonicEvaluation(inference, options);
   }
 
   async sentences(batch: Batch): Promise<SentenceFigures> {
-    const feeds = lossFeeds(batch, new Int32Array(batch.size), new Float32Array(batch.size));
+    const none = new Float32Array(batch.size);
+    const { threshold = UNLIMITED } = this.options;
+    const [feeds] = monotonicFeeds([batch], { weights: none, latencyWeights: none, threshold });
     const found = await this.inference.run(feeds, { outputs: FIGURES });
     const floats = (name: (typeof FIGURES)[number]): Float32Array => found[name].data as Float32Array;
     return {
       plain: floats('plain'),
       smoothed: floats('smoothed'),
-      lagging: floats('lagging'),
+      latency: floats('latency'),
       variance: floats('variance'),
     };
   }
 
   /** Of a whole split, in batches of at most `maxTokens` tokens. */
   async corpus(pairs: PairedSequences, maxTokens: number): Promise<CorpusFigures> {
-    const sums = { plain: 0, smoothed: 0, lagging: 0, variance: 0 };
+    const sums = { plain: 0, smoothed: 0, latency: 0, variance: 0 };
     let [tokens, sentences] = [0, 0];
     for (const batch of inOrder(pairs, maxTokens)) {
       const figures = await this.sentences(batch);
@@ -185,12 +265,12 @@ export class MonotonicEvaluation {
       sentences += batch.size;
     }
     const { latencyWeight, varianceWeight } = this.options;
-    const objective = sums.smoothed + latencyWeight * sums.lagging + varianceWeight * sums.variance;
+    const objective = sums.smoothed + latencyWeight * sums.latency + varianceWeight * sums.variance;
     return {
       objective: objective / tokens,
       plain: sums.plain / tokens,
       smoothed: sums.smoothed / tokens,
-      lagging: sums.lagging / sentences,
+      latency: sums.latency / sentences,
       variance: sums.variance / sentences,
     };
   }
@@ -200,4 +280,4 @@ export class MonotonicEvaluation {
   }
 }
 
-const FIGURES = ['plain', 'smoothed', 'lagging', 'variance'] as const;
+const FIGURES = ['plain', 'smoothed', 'latency', 'variance'] as const;

@@ -10,11 +10,25 @@ import {
   type Task,
 } from '../../schedule/index.js';
 import { type Batch, pairCount } from '../corpus/batches.js';
-import { targetTokens, updateFeeds } from '../model/loss.js';
+import { targetTokens } from '../model/loss.js';
 import { saveMonotonic, warmStartMonotonic } from '../trained.js';
 import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from '../training.js';
-import { latencyWeights, type MonotonicConfig, type MonotonicModel, monotonicModel } from './config.js';
-import { type CorpusFigures, MonotonicEvaluation, monotonicLossModel } from './loss.js';
+import {
+  latencyWeights,
+  type MonotonicConfig,
+  type MonotonicKind,
+  type MonotonicModel,
+  monotonicModel,
+  policyOf,
+  thresholdAt,
+} from './config.js';
+import {
+  type CorpusFigures,
+  MonotonicEvaluation,
+  monotonicFeeds,
+  monotonicInputs,
+  monotonicLossModel,
+} from './loss.js';
 
 /**
  * Translation with monotonic attention as a problem. There is one task: when to read is learned together with the model,
@@ -40,10 +54,14 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     try {
       const model = monotonicModel(data.model, config.attention);
       const loss = { smoothing: config.smoothing, ...latencyWeights(config) };
-      const training = await createTraining(monotonicLossModel(model, loss), config.learning, options);
+      const training = await createTraining(monotonicLossModel(model, loss), config.learning, options, monotonicInputs);
       opened.push(training);
       if (config.warmStart !== null) warmStartMonotonic(config.warmStart, training.arena, data.corpus.languages, model);
-      const evaluation = await MonotonicEvaluation.create(model, training.arena, { ...loss, threads });
+      const evaluation = await MonotonicEvaluation.create(model, training.arena, {
+        ...loss,
+        threshold: config.threshold.least,
+        threads,
+      });
       opened.push(evaluation);
       return new MonotonicProblem(config, { model, data, training, learningRate, evaluation, opened });
     } catch (error) {
@@ -66,12 +84,14 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
   /** With the losses ℓ of sentences of |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|. */
   async train(batches: readonly Batch[], { weights }: Assignment): Promise<number> {
     const scale = 1 / targetTokens(batches, weights);
-    const feeds = updateFeeds(
-      batches,
-      () => 0,
-      weights.map((weight) => weight * scale),
-    );
     const { training, learningRate } = this.parts;
+    const threshold = thresholdAt(this.config.threshold, training.updates);
+    const { latencyWeight } = latencyWeights(this.config);
+    const feeds = monotonicFeeds(batches, {
+      weights: weights.map((weight) => weight * scale),
+      latencyWeights: new Float32Array(weights.length).fill(latencyWeight),
+      threshold,
+    });
     const { loss } = await training.step(feeds, learningRate.at(training.updates));
     return loss;
   }
@@ -93,11 +113,12 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
   /** Of the validation data, and of the test data if the corpus has any. */
   async test(): Promise<Readonly<Record<string, number>>> {
     const { evaluation, data } = this.parts;
-    const valid = named('validation ', await this.validationFigures());
+    const valid = named(this.config.attention, 'validation ', await this.validationFigures());
     if (data.corpus.summary.splits.test === undefined) return valid;
     const pairs = data.corpus.open('test');
     try {
-      return { ...valid, ...named('', await evaluation.corpus(pairs, this.config.validation.tokens)) };
+      const test = await evaluation.corpus(pairs, this.config.validation.tokens);
+      return { ...valid, ...named(this.config.attention, '', test) };
     } finally {
       pairs.close();
     }
@@ -136,11 +157,18 @@ interface Parts {
   readonly opened: readonly { close(): void | Promise<void> }[];
 }
 
-function named(prefix: string, { plain, smoothed, lagging, variance }: CorpusFigures): Record<string, number> {
+/** What the two further losses are called, by the policy that is trained. */
+const FIGURE_NAMES = {
+  monotonic: { latency: 'expected lagging', variance: 'variance of delays' },
+  itst: { latency: 'latency cost', variance: 'distance from one unit' },
+} as const;
+
+function named(attention: MonotonicKind, prefix: string, figures: CorpusFigures): Record<string, number> {
+  const names = FIGURE_NAMES[policyOf(attention)];
   return {
-    [`${prefix}loss`]: plain,
-    [`${prefix}smoothed loss`]: smoothed,
-    [`${prefix}expected lagging`]: lagging,
-    [`${prefix}variance of delays`]: variance,
+    [`${prefix}loss`]: figures.plain,
+    [`${prefix}smoothed loss`]: figures.smoothed,
+    [prefix + names.latency]: figures.latency,
+    [prefix + names.variance]: figures.variance,
   };
 }

@@ -31,6 +31,12 @@ import { newName } from '../decode/cache.js';
 import type { SourceAttention } from '../decode/steps.js';
 import { movingEnergies, movingKeys, movingQueries } from './attention.js';
 import { lookback, type MonotonicModel, movingHeads } from './config.js';
+import { transportSteps } from './itst.js';
+
+/** The attention of a model that learns when to read, step by step. */
+export function decidingAttention(model: MonotonicModel): SourceAttention {
+  return model.attention === 'itst' ? transportSteps(model) : stoppingAttention(model);
+}
 
 /**
  * Attention with heads that stop, one target token at a time.

@@ -3,8 +3,15 @@ import type { AttentionChoice, Policy, PolicyState } from '../decode/policy.js';
 import { searchDefaults } from '../decode/search.js';
 import { special } from '../text/vocabulary.js';
 
+/** Models that were trained together with a policy of their own. */
+export type OwnPolicy = 'monotonic' | 'itst';
+
 /** What a model was trained to translate with: wait-k, the whole source, or its own decision. */
-export type TrainedFor = number | 'full' | 'monotonic';
+export type TrainedFor = number | 'full' | OwnPolicy;
+
+export function ownDecision(training: TrainedFor | undefined): OwnPolicy | undefined {
+  return typeof training === 'number' || training === 'full' ? undefined : training;
+}
 
 /** A number that a policy can be varied by. */
 export interface PolicySetting {
@@ -57,9 +64,15 @@ export function attentionChoice({ layer, heads }: OptionsOf<typeof attentionSett
  * a sentence, so that a proposed end means READ; and one that repeats itself would write on without end at one place of
  * the source.
  */
-export function mustRead({ read, written, proposals: [next] }: PolicyState): boolean {
+export function mustRead(state: PolicyState): boolean {
+  const [next] = state.proposals;
+  return next?.attention === undefined || next.token === special.eos || wroteTooMuch(state);
+}
+
+/** More is written than a translation of what was read can have: a model that repeats itself would go on for ever. */
+export function wroteTooMuch({ read, written }: PolicyState): boolean {
   const { ratio, extra } = searchDefaults.maxLength;
-  return next?.attention === undefined || next.token === special.eos || written >= ratio * read + extra;
+  return written >= ratio * read + extra;
 }
 
 /** The choice as part of a policy's name; empty where nothing was chosen. */
@@ -91,7 +104,7 @@ export interface PolicyDescription {
   /** The setting whose name may be left out, as in `wait-k:3`. */
   readonly unnamed?: string;
   /** The models that it can run over, by what they were trained for. */
-  readonly models: readonly ('wait-k' | 'full' | 'monotonic')[];
+  readonly models: readonly ('wait-k' | 'full' | OwnPolicy)[];
   /** The policy with these settings over models that were trained so. */
   create(spec: PolicySpec, models: readonly TrainedFor[]): Policy;
 }

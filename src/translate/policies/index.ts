@@ -2,8 +2,15 @@ import { InputError } from '../../errors.js';
 import type { Policy } from '../decode/policy.js';
 import { adaptivePolicy } from './adaptive.js';
 import { alignAttPolicy } from './alignatt.js';
-import type { PolicyDescription, PolicySetting, PolicySpec, TrainedFor } from './description.js';
+import {
+  ownDecision,
+  type PolicyDescription,
+  type PolicySetting,
+  type PolicySpec,
+  type TrainedFor,
+} from './description.js';
 import { edAttPolicy } from './edatt.js';
+import { itstPolicy } from './itst.js';
 import { monotonicPolicy } from './monotonic.js';
 import { waitIfDiffPolicy, waitIfWorsePolicy } from './wait-if.js';
 import { waitKPolicy } from './wait-k.js';
@@ -11,6 +18,7 @@ import { waitKPolicy } from './wait-k.js';
 export { type AdaptiveOptions, adaptive } from './adaptive.js';
 export { type AlignAttOptions, alignAtt } from './alignatt.js';
 export {
+  type OwnPolicy,
   type PolicyDescription,
   type PolicyKind,
   type PolicySetting,
@@ -21,6 +29,7 @@ export {
   type TrainedFor,
 } from './description.js';
 export { type EdAttOptions, edAtt } from './edatt.js';
+export { type ItstOptions, itst } from './itst.js';
 export { monotonic } from './monotonic.js';
 export { type WaitIfOptions, waitIfDiff, waitIfWorse } from './wait-if.js';
 export { waitK } from './wait-k.js';
@@ -34,6 +43,7 @@ export const policies: PolicyDescription[] = [
   alignAttPolicy,
   edAttPolicy,
   monotonicPolicy,
+  itstPolicy,
 ];
 
 /** The description of a policy; undefined if there is none of this name. */
@@ -64,16 +74,18 @@ export function createPolicy(spec: PolicySpec, models: readonly TrainedFor[]): P
   const policy = policyNamed(spec.name);
   if (policy === undefined) throw unknown(spec.name);
   const [first] = models;
-  if (policy.models.includes('monotonic') !== (first === 'monotonic')) {
-    const own = first === 'monotonic' ? 'decides itself (monotonic)' : 'has no monotonic attention';
-    throw new InputError(`${spec.name} is not for this model: it ${own}`, KEY);
+  const own = ownDecision(first);
+  const expected = policy.models.find((model) => model !== 'wait-k' && model !== 'full');
+  if (own === undefined ? expected !== undefined : !policy.models.includes(own)) {
+    const why = own === undefined ? `has no ${expected} attention` : `decides itself (${own})`;
+    throw new InputError(`${spec.name} is not for this model: it ${why}`, KEY);
   }
   return policy.create(spec, models);
 }
 
 /** The policy that a model was trained for. */
 export function ownPolicy(models: readonly TrainedFor[]): Policy {
-  return createPolicy({ name: models[0] === 'monotonic' ? 'monotonic' : 'wait-k' }, models);
+  return createPolicy({ name: ownDecision(models[0]) ?? 'wait-k' }, models);
 }
 
 /** A policy's name as part of a file's: `wait-3`, `wait-if-diff-initial-2-step-1`. */
