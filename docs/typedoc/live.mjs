@@ -1,6 +1,8 @@
 /**
  * Writes the live page of the site, after typedoc: the page of `tcts serve` as static files, with the model in the box,
  * which runs in the visitor's browser. Any web server will do; nothing is sent to it.
+ *
+ *     node docs/typedoc/live.mjs [FOLDER]
  */
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +12,7 @@ import { TranslationRuns } from '../../dist/serve/translation-runs.js';
 import { exportTranslation } from '../../dist/translate/export.js';
 
 const page = fileURLToPath(new URL('../../dist/page', import.meta.url));
-const live = fileURLToPath(new URL('../../dist/site/live', import.meta.url));
+const live = process.argv[2] ?? fileURLToPath(new URL('../../dist/site/live', import.meta.url));
 const [files, model] = [join(live, 'files'), join(live, 'files/built-in')];
 rmSync(live, { recursive: true, force: true });
 mkdirSync(model, { recursive: true });
