@@ -1,21 +1,18 @@
 import { useEffect } from 'preact/hooks';
 import type { RunReport, RunSummary } from 'tcts/serve/run-report.js';
 import type { SchedulerView } from 'tcts/serve/scheduler-view.js';
-import type { TranslationRun } from 'tcts/serve/translation-runs.js';
-import type { PolicyKind } from 'tcts/translate/policies/description.js';
+import type { TranslationOffer } from 'tcts/serve/translation-runs.js';
 
-export type { RunReport, RunSummary, SchedulerView, TranslationRun };
+export type { RunReport, RunSummary, SchedulerView, TranslationOffer };
 
-/** What can be translated with. */
-export interface Translation {
-  /** Models can run in the page. */
-  readonly browser: boolean;
-  /** Every policy, for the menus. */
-  readonly policies: readonly PolicyKind[];
-  readonly runs: readonly TranslationRun[];
-}
+/**
+ * Where the files of a static site are, as its document says; undefined with a server. There models run in the page, and
+ * there are no runs to watch. `docs/site/live.mjs` writes the files.
+ */
+export const siteFiles = document.documentElement.dataset.files;
 
-export const fetchTranslation = (): Promise<Translation> => getJson('/api/translation');
+export const fetchTranslation = (): Promise<TranslationOffer> =>
+  getJson(siteFiles === undefined ? '/api/translation' : `${siteFiles}/translation.json`);
 
 export const fetchRuns = (): Promise<readonly RunSummary[]> => getJson('/api/runs');
 
@@ -27,10 +24,17 @@ export const fetchScheduler = (id: string): Promise<SchedulerView | { readonly r
 
 /** Names of the files of a model that runs in the page. */
 export const fetchModelFiles = (run: string): Promise<readonly string[]> =>
-  getJson(`/api/model?run=${encodeURIComponent(run)}`);
+  getJson(
+    siteFiles === undefined
+      ? `/api/model?run=${encodeURIComponent(run)}`
+      : `${siteFiles}/${encodeURIComponent(run)}/files.json`,
+  );
 
 export async function fetchModelFile(run: string, file: string): Promise<Response> {
-  return checked(await fetch(`/model?run=${encodeURIComponent(run)}&file=${encodeURIComponent(file)}`));
+  const [folder, name] = [run, file].map(encodeURIComponent);
+  return checked(
+    await fetch(siteFiles === undefined ? `/model?run=${folder}&file=${name}` : `${siteFiles}/${folder}/${name}`),
+  );
 }
 
 async function getJson<T>(path: string): Promise<T> {

@@ -1,4 +1,4 @@
-import type { Translation } from './api.js';
+import type { TranslationOffer } from './api.js';
 import { figure } from './charts.js';
 import { Marked, takenBack } from './differences.js';
 import { Explain, TERMS } from './explain.js';
@@ -11,14 +11,14 @@ export interface LaneSetting {
   readonly name: string;
   readonly run: string;
   /** Where the model runs. */
-  readonly place: 'server' | 'page';
+  readonly place: string;
   readonly policy: PolicyChoice;
 }
 
 export interface LaneProps {
   readonly setting: LaneSetting;
   readonly state: LaneState;
-  readonly translation: Translation;
+  readonly translation: TranslationOffer;
   /** What a person made of the sentence, if that is known. */
   readonly reference: string | undefined;
   /** While a sentence is under way, the policy can change and the model cannot. */
@@ -30,7 +30,8 @@ export interface LaneProps {
 export function Lane({ setting, state, translation, reference, busy, onChange, onRemove }: LaneProps) {
   const last = state.events.at(-1);
   const title = `Setting ${setting.name.toUpperCase()}`;
-  const target = knownLanguage(runOf(translation, setting.run)?.target);
+  const { about, target: language } = runOf(translation, setting.run) ?? {};
+  const target = knownLanguage(language);
   const isCompared = state.phase === 'done' && reference !== undefined;
   const back = state.before === undefined ? '' : takenBack(state.before, state.text);
   return html`
@@ -40,6 +41,7 @@ export function Lane({ setting, state, translation, reference, busy, onChange, o
         ${onRemove && html`<button type="button" class="quiet" onClick=${onRemove}>Remove</button>`}
       </div>
       <${Settings} ...${{ setting, translation, busy, onChange }} />
+      ${about && html`<p class="hint">Built-in model, ${about}.</p>`}
       <div class=${reference === undefined ? 'result' : 'result two'}>
         <div>
           <h3>Translation</h3>
@@ -89,7 +91,7 @@ function knownLanguage(language: string | undefined): string | undefined {
   return language !== undefined && /^[a-z]{2}(?:-|$)/i.test(language) ? language : undefined;
 }
 
-function runOf({ runs }: Translation, id: string) {
+function runOf({ runs }: TranslationOffer, id: string) {
   return runs.find((run) => run.id === id);
 }
 
@@ -111,13 +113,13 @@ function Settings({ setting, translation, busy, onChange }: Omit<LaneProps, 'sta
         </select>
       </label>
       ${
-        translation.browser &&
+        translation.places.length > 1 &&
         html`<label>
           Runs in
           <select
             disabled=${busy}
             value=${setting.place}
-            onChange=${(event: Event) => set({ place: choose(event) as LaneSetting['place'] })}
+            onChange=${(event: Event) => set({ place: choose(event) })}
           >
             <option value="server">the server</option>
             <option value="page">this page</option>

@@ -1,5 +1,6 @@
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { siteFiles } from './api.js';
 import { html } from './html.js';
 import { readLink } from './link.js';
 import { RunsTab } from './runs.js';
@@ -22,6 +23,7 @@ function App() {
   useEffect(() => {
     document.title = `${TABS[tab]} · tcts`;
   }, [tab]);
+  if (siteFiles !== undefined) return html`<main><${TranslateTab} active /></main>`;
   // Both stay in the document: a sentence goes on being translated while one looks at the runs.
   return html`
     <header>
@@ -39,4 +41,4 @@ function App() {
   `;
 }
 
-render(html`<${App} />`, document.body);
+render(html`<${App} />`, document.getElementById('app') ?? document.body);

@@ -7,7 +7,7 @@ import { createPolicy, parsePolicies } from 'tcts/translate/policies/index.js';
 import { parseBpeCodes } from 'tcts/translate/text/bpe.js';
 import { type PipelineConfig, textPipeline } from 'tcts/translate/text/pipeline.js';
 import { parseCounts, parseVocabulary } from 'tcts/translate/text/vocabulary.js';
-import { fetchModelFile, fetchModelFiles } from './api.js';
+import { fetchModelFile, fetchModelFiles, siteFiles } from './api.js';
 
 export { LiveSentence } from 'tcts/serve/live-sentence.js';
 
@@ -25,9 +25,18 @@ const models = new Map<string, Promise<LiveModel>>();
 
 // One thread: more would need SharedArrayBuffer, which only isolated pages have.
 env.wasm.numThreads = 1;
-env.wasm.wasmPaths = { wasm: '/page/ort.wasm' };
+if (siteFiles === undefined) env.wasm.wasmPaths = { wasm: '/page/ort.wasm' };
+
+/** The runtime of a static site, whose hosts may compress nothing: it is kept compressed (4 MB instead of 14). */
+async function loadRuntime(): Promise<void> {
+  if (siteFiles === undefined || env.wasm.wasmBinary !== undefined) return;
+  const { body, ok, status } = await fetch(`${siteFiles}/ort-wasm.bin`);
+  if (!ok || body === null) throw new Error(`the runtime cannot be loaded: the server answers ${status}`);
+  env.wasm.wasmBinary = await new Response(body.pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+}
 
 async function open(run: string): Promise<LiveModel> {
+  await loadRuntime();
   const files = new Set(await fetchModelFiles(run));
   const text = async (name: string) => (await fetchModelFile(run, name)).text();
   const bytes = async (name: string) => new Uint8Array(await (await fetchModelFile(run, name)).arrayBuffer());

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { limits } from 'tcts/serve/limits.js';
-import { fetchTranslation, type Translation, usePolling } from './api.js';
+import { fetchTranslation, siteFiles, type TranslationOffer, usePolling } from './api.js';
 import { html } from './html.js';
 import { emptyLane, Lane, type LaneSetting } from './lane.js';
 import { readLink, writeLink } from './link.js';
@@ -9,11 +9,11 @@ import { useSentence, wordsOf } from './sentence.js';
 import { Timeline } from './timeline.js';
 
 export function TranslateTab({ active }: { active: boolean }) {
-  const [translation, setTranslation] = useState<Translation>();
+  const [translation, setTranslation] = useState<TranslationOffer>();
   const [failure, setFailure] = useState<string>();
-  // Again and again: a model that has just been trained appears by itself.
+  // Again and again: a model that has just been trained appears by itself. A static site stays as it is.
   usePolling(
-    active,
+    active && (siteFiles === undefined || translation === undefined),
     '',
     async () => {
       try {
@@ -49,12 +49,12 @@ function NoModels() {
     <section class="card">
       <h2>No model to translate with yet</h2>
       <p>Train the toy pair, which takes about a minute; the model then appears here by itself:</p>
-      <pre>tcts train configs/toy.yaml</pre>
+      <pre>tcts train toy</pre>
     </section>
   `;
 }
 
-function Stage({ translation }: { translation: Translation }) {
+function Stage({ translation }: { translation: TranslationOffer }) {
   const [link] = useState(() => settingsOfLink(translation));
   const [text, setText] = useState(link.text);
   const [pace, setPace] = useState(link.pace);
@@ -217,13 +217,13 @@ function linkOf(text: string, pace: number, lanes: readonly LaneSetting[]): URLS
   settings.set('pace', String(pace));
   for (const { name, run, place, policy } of lanes) {
     settings.set(`${name}.run`, run);
-    if (place === 'page') settings.set(`${name}.place`, place);
+    if (place !== 'server') settings.set(`${name}.place`, place);
     policyToLink(name, policy, settings);
   }
   return settings;
 }
 
-function settingsOfLink({ runs, browser }: Translation): { text: string; pace: number; lanes: LaneSetting[] } {
+function settingsOfLink({ runs, places }: TranslationOffer): { text: string; pace: number; lanes: LaneSetting[] } {
   const { tab, settings } = readLink();
   const own = tab === 'translate' ? settings : new URLSearchParams();
   const lanes = ['a', 'b'].flatMap((name): LaneSetting[] => {
@@ -231,7 +231,7 @@ function settingsOfLink({ runs, browser }: Translation): { text: string; pace: n
     const run = runs.find(({ id }) => id === wanted) ?? (name === 'a' ? runs[0] : undefined);
     if (run === undefined) return [];
     const policy = policyFromLink(name, own);
-    const place = browser && own.get(`${name}.place`) === 'page' ? 'page' : 'server';
+    const place = places.find((one) => one === own.get(`${name}.place`)) ?? places[0];
     return [
       { name, run: run.id, place, policy: policy && run.policies.includes(policy.kind) ? policy : choiceFor(run) },
     ];

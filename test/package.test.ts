@@ -6,6 +6,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -13,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { verbFinalText } from '../src/translate/verb-final.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -65,5 +67,19 @@ export const task: schedule.Task = { name: 'wait-1', number: 1 };`;
       found = (error as { stdout: string }).stdout;
     }
     expect(found).toBe('');
+  });
+
+  it('translates before any training, with the model in the box', { timeout: 120_000 }, () => {
+    const main = join(modules, 'tcts/dist/cli/main.js');
+    const { source, target } = verbFinalText(1, { train: 0, valid: 0 }).test[0];
+    const options = { cwd: folder, input: `${source}\n`, encoding: 'utf8', stdio: 'pipe' } as const;
+    expect(execFileSync(process.execPath, [main, 'translate', '--k', '9', '--beam', '1'], options)).toBe(`${target}\n`);
+  });
+
+  it('takes at most 20 MB, the page and its runtime included', () => {
+    const files = readdirSync(join(modules, 'tcts'), { recursive: true, encoding: 'utf8' });
+    const sizes = files.map((name) => statSync(join(modules, 'tcts', name))).filter((file) => file.isFile());
+    expect(sizes.reduce((sum, { size }) => sum + size, 0)).toBeLessThan(20e6);
+    expect(files).not.toContain('dist/site');
   });
 });

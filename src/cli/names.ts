@@ -7,6 +7,12 @@ import { nearest } from '../run/config/load.js';
 /** The configurations that come with the tool. */
 const SHIPPED = fileURLToPath(new URL('../../configs', import.meta.url));
 
+/** The trained model that comes with the tool, as a run folder that is only read; `npm run model` makes it. */
+export const builtInModel = {
+  folder: fileURLToPath(new URL('../../models/verb-final', import.meta.url)),
+  about: 'trained on a made-up language: English with the verb at the end into plain English, 85 words',
+} as const;
+
 /** Path of a configuration that comes with the tool, by its name: `toy`, `known/series-noise`, `sweeps/stock-smoke`. */
 export function shippedConfig(name: string): string {
   return join(SHIPPED, `${name}.yaml`);

@@ -4,8 +4,9 @@ import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { InputError } from '../errors.js';
 import { isRun, listenForInterrupt } from '../run/index.js';
+import { wrapped } from '../text-table.js';
 import { addSearchFlags, fromEnvironment, policyHelp, type SearchFlags, searchOf } from './flags.js';
-import { runFolder } from './names.js';
+import { builtInModel, runFolder } from './names.js';
 
 interface ServeFlags extends SearchFlags {
   readonly port: string;
@@ -24,7 +25,7 @@ export function registerServe(program: Command): void {
   const command = program
     .command('serve')
     .description('Open a page on which models translate while you type, and runs are watched while they train.')
-    .argument('[folder]', 'a folder of runs, or one run', 'runs')
+    .argument('[folder]', 'a folder of runs, or one run (default: runs, and the small model that comes with the tool)')
     .option('--port <n>', 'port of the page', '8470')
     .option(
       '--host <address>',
@@ -48,6 +49,7 @@ are complete.
 ${policyHelp()}
 
 Examples:
+  tcts serve
   tcts serve runs
   tcts serve runs/multi30k --simuleval 8888 --policy wait-k:5`,
     )
@@ -57,9 +59,9 @@ Examples:
   command.setOptionValueWithSource('beam', '1', 'default');
 }
 
-async function serveCommand(given: string, flags: ServeFlags): Promise<void> {
-  const folder = runFolder(given);
-  if (!existsSync(folder)) {
+async function serveCommand(given: string | undefined, flags: ServeFlags): Promise<void> {
+  const folder = given === undefined ? RUNS : runFolder(given);
+  if (given !== undefined && !existsSync(folder)) {
     throw new InputError('there is no such folder: give one that holds runs, or train one first', { file: folder });
   }
   const missing = flags.module?.find((file) => !existsSync(file));
@@ -70,24 +72,32 @@ async function serveCommand(given: string, flags: ServeFlags): Promise<void> {
   const { isLoopback, startAgent, startServer } = await import('../serve/index.js');
   const isLocal = isLoopback(flags.host);
   if (flags.simuleval !== undefined) {
-    if (!isRun(folder)) throw new InputError('an agent translates with one run: give its folder', { file: folder });
+    const run = given === undefined ? builtInModel.folder : folder;
+    if (!isRun(run)) throw new InputError('an agent translates with one run: give its folder', { file: run });
+    if (given === undefined) sayBuiltIn();
     const port = portOf('--simuleval', flags.simuleval);
     if (flags.token !== undefined || flags.tokenEnv !== undefined) {
       throw new InputError('SimulEval cannot send a token: leave it out', { key: '--token' });
     }
     if (!isLocal) warn(`${flags.host} can be reached from other machines, and SimulEval knows no password`);
-    return untilStopped(
-      await startAgent({ ...common, run: folder, port, policy: flags.policy }),
-      'agent of SimulEval at',
-    );
+    return untilStopped(await startAgent({ ...common, run, port, policy: flags.policy }), 'agent of SimulEval at');
   }
   const port = portOf('--port', flags.port);
   const token = flags.tokenEnv === undefined ? flags.token : fromEnvironment('--token-env', flags.tokenEnv);
-  const { link, close } = await startServer({ ...common, folder, port, token, browser: flags.browser });
+  const builtIn = given === undefined ? builtInModel : undefined;
+  const { link, close } = await startServer({ ...common, folder, port, token, browser: flags.browser, builtIn });
+  if (builtIn !== undefined && !existsSync(folder)) sayBuiltIn();
   if (!isLocal) {
     warn(`${flags.host} can be reached from other machines: whoever has the link can use the models and see the runs`);
   }
   await untilStopped({ url: link, close }, 'open');
+}
+
+/** Where runs are unless a configuration says otherwise. */
+const RUNS = 'runs';
+
+function sayBuiltIn(): void {
+  process.stderr.write(`${wrapped(`there are no runs yet: built-in model, ${builtInModel.about}`)}\n`);
 }
 
 function warn(sentence: string): void {

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { InputError, type Where } from '../errors.js';
+import { wrapped } from '../text-table.js';
 import type { TextStream, TextStreamOptions } from '../translate/decode/text-stream.js';
 import type { Translator } from '../translate/decode/translator.js';
 import { policyTexts } from '../translate/policies/index.js';
@@ -12,7 +13,7 @@ import {
   searchOf,
   wholeNumber,
 } from './flags.js';
-import { runFolder } from './names.js';
+import { builtInModel, runFolder } from './names.js';
 import { reportError } from './report-errors.js';
 import { readInput, splitLines } from './score-input.js';
 
@@ -27,7 +28,7 @@ export function registerTranslate(program: Command): void {
   const command = program
     .command('translate')
     .description('Translate text with a trained model while it arrives.')
-    .argument('<run>', 'run folder of a translation model');
+    .argument('[run]', 'run folder of a translation model (default: the small model that comes with the tool)');
   addSearchFlags(addPolicyFlags(command))
     .addOption(new Option('--input <file>', 'translate the lines of a file in batches (.gz is read too)'))
     .option('--nbest <n>', 'with --input: the n best of each line, as NUMBER ||| TEXT ||| SCORE; at most the beam')
@@ -44,6 +45,7 @@ written after the last word comes at once; --beam 1 writes it token by token.
 ${policyHelp()}
 
 Examples:
+  tcts translate
   (for word in a man walks ; do printf '%s ' $word; sleep 1; done) | tcts translate runs/multi30k --k 1
   tcts translate runs/multi30k --k 3 --input test.en > test.de
   tcts translate runs/full --policy wait-if-diff:initial=2 --trace < test.en`,
@@ -51,8 +53,8 @@ Examples:
     .action(translateCommand);
 }
 
-async function translateCommand(given: string, flags: TranslateFlags): Promise<void> {
-  const run = runFolder(given);
+async function translateCommand(given: string | undefined, flags: TranslateFlags): Promise<void> {
+  const run = given === undefined ? builtInModel.folder : runFolder(given);
   const [policyText, ...others] = policyTexts(flags) ?? [];
   if (others.length > 0) throw new InputError('expected one policy, found several', { key: '--policy' });
   const { checkpoint, threads, ...search } = searchOf(flags);
@@ -66,6 +68,7 @@ async function translateCommand(given: string, flags: TranslateFlags): Promise<v
   // Only here: other verbs need not wait until the runtime is loaded.
   const { Translator } = await import('../translate/decode/translator.js');
   const translator = await Translator.open(run, { beam: search.beam, threads, checkpoint }, flags.models);
+  if (given === undefined) process.stderr.write(`${wrapped(`built-in model, ${builtInModel.about}`)}\n`);
   try {
     const policy = translator.policy(policyText);
     if (flags.input === undefined && !flags.trace && process.stdin.isTTY && process.stdout.isTTY) {

@@ -11,6 +11,7 @@ import { limits } from './limits.js';
  */
 export function runFolders(root: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
+  if (!existsSync(root)) return found;
   for (const { name, path } of findRunFolders(root, { depth: DEPTH, links: false })) {
     if (isRun(path)) found.set(name, path);
     if (found.size >= MOST) break;

@@ -39,8 +39,18 @@ export interface RunAnswer {
   readonly error?: { readonly message: string; readonly isInput: boolean };
 }
 
-export interface RunThreadData {
+/** A model that comes with the tool. */
+export interface BuiltInModel {
+  /** Its run folder; nothing is written to it. */
   readonly folder: string;
+  /** What it was trained on, in words that follow its name. */
+  readonly about: string;
+}
+
+export interface RunThreadData {
+  /** It need not be there yet. */
+  readonly folder: string;
+  readonly builtIn?: BuiltInModel;
   readonly browser: boolean;
   readonly checkpoint?: CheckpointChoice;
   /** As `LiveModelOptions` has them. */

@@ -5,7 +5,6 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { InputError } from '../errors.js';
 import { readingWithin } from '../files.js';
-import { policies, policyKind } from '../translate/policies/index.js';
 import { withoutPaths } from './messages.js';
 import { checkpointStamp, runFolders } from './run-folders.js';
 import type { ExportedModel, RunAnswer, RunQuestion, RunQuestions, RunThreadData } from './run-reader.js';
@@ -13,7 +12,7 @@ import { RunReports, type RunSummary } from './run-report.js';
 import { TranslationRuns } from './translation-runs.js';
 
 /** Entry of the thread that reads run folders. */
-const { folder, browser, checkpoint, modules = [] } = workerData as RunThreadData;
+const { folder, builtIn, browser, checkpoint, modules = [] } = workerData as RunThreadData;
 for (const module of modules) await import(module);
 const reports = new RunReports();
 const translation = new TranslationRuns();
@@ -24,7 +23,7 @@ type Answers = {
 };
 
 const answers: Answers = {
-  folder: async (id) => runFolders(folder).get(id),
+  folder: async (id) => models().get(id),
   list: once(async () => {
     const all = runFolders(folder);
     reports.keep(new Set(all.values()));
@@ -38,11 +37,10 @@ const answers: Answers = {
   report: async (id) => JSON.stringify(await reports.report(id, pathOf(id))),
   scheduler: async (id) => JSON.stringify(await reports.scheduler(pathOf(id))),
   translation: once(async () => {
-    const runs = await translation.of(runFolders(folder));
-    return JSON.stringify({ browser, policies: policies.map(policyKind), runs });
+    return JSON.stringify(await translation.offer(models(), browser ? ['server', 'page'] : ['server'], builtIn));
   }),
   exportModel: async (id, into) => {
-    const path = pathOf(id);
+    const path = pathOf(id, models());
     return readingWithin(path, () => exportModel(path, into));
   },
 };
@@ -70,9 +68,18 @@ function once(answer: () => Promise<string>): () => Promise<string> {
   };
 }
 
+/** What can be translated with: the runs, and after them the built-in model. */
+function models(): ReadonlyMap<string, string> {
+  const runs = runFolders(folder);
+  return builtIn === undefined || runs.has(BUILT_IN) ? runs : new Map([...runs, [BUILT_IN, builtIn.folder]]);
+}
+
+/** Name of the built-in model among the runs. */
+const BUILT_IN = 'built-in';
+
 /** The folder of a run. Its name is looked up, never made into a path. */
-function pathOf(id: string): string {
-  const path = runFolders(folder).get(id);
+function pathOf(id: string, among = runFolders(folder)): string {
+  const path = among.get(id);
   if (path === undefined) throw new InputError('there is no such run: it may have been deleted', { file: id });
   return path;
 }

@@ -13,12 +13,14 @@ import type { LiveModelOptions } from './live-model.js';
 import { LiveModels } from './live-models.js';
 import { LiveSocket } from './live-socket.js';
 import { modelFileType, pageFiles } from './page-files.js';
-import { RunReader } from './run-reader.js';
+import { type BuiltInModel, RunReader } from './run-reader.js';
 
 /** What is served, where, and to whom. */
 export interface ServeOptions extends Address, LiveModelOptions {
   /** A folder of runs, or a run. */
   readonly folder: string;
+  /** A model that is offered after those of the runs. Default none. */
+  readonly builtIn?: BuiltInModel;
   /** Let models run in the page, too. Default false. */
   readonly browser?: boolean;
 }
@@ -36,9 +38,9 @@ export interface PageServer {
 
 /** Serves the page: its files, what it shows of the runs, and translation over a WebSocket. */
 export async function startServer(options: ServeOptions): Promise<PageServer> {
-  const { folder, browser = false, checkpoint, modules } = options;
+  const { folder, builtIn, browser = false, checkpoint, modules } = options;
   const token = tokenOf(options);
-  const reader = new RunReader({ folder, browser, checkpoint, modules });
+  const reader = new RunReader({ folder, builtIn, browser, checkpoint, modules });
   const exports = browser ? mkdtempSync(join(tmpdir(), 'tcts-serve-')) : undefined;
   const stop = async (): Promise<void> => {
     await reader.close();

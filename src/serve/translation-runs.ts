@@ -8,10 +8,20 @@ import { readingWithin, readJsonFile } from '../files.js';
 import { evaluationFolders, parseLogLine } from '../run/index.js';
 import { type ExampleSentence, exampleSentences } from '../translate/examples.js';
 import { ATTENTIONS, policyOf } from '../translate/monotonic/config.js';
-import { policies, runsOver } from '../translate/policies/index.js';
+import type { PolicyKind } from '../translate/policies/description.js';
+import { policies, policyKind, runsOver } from '../translate/policies/index.js';
 import { fileStamp, RunDescriptions, runFile } from './run-folders.js';
+import type { BuiltInModel } from './run-reader.js';
 
-/** A sentence to try a model with, and its reference translation where there is one. */
+/** What can be translated with. */
+export interface TranslationOffer {
+  /** Where models can run: on the server, in the page, or both. */
+  readonly places: readonly string[];
+  /** Every policy, for the menus. */
+  readonly policies: readonly PolicyKind[];
+  readonly runs: readonly TranslationRun[];
+}
+
 /** A run that can translate, as the page offers it. */
 export interface TranslationRun {
   readonly id: string;
@@ -22,11 +32,25 @@ export interface TranslationRun {
   /** Names of the policies that can run over it. */
   readonly policies: readonly string[];
   readonly examples: readonly ExampleSentence[];
+  /** What a built-in model was trained on. */
+  readonly about?: string;
 }
 
 /** Which runs can translate; each is read when it has changed and not before. */
 export class TranslationRuns {
   private known = new Map<string, { readonly stamp: string; readonly run: TranslationRun | undefined }>();
+
+  /** What the page is told: the runs that can translate, and what it needs to know of the policies. */
+  async offer(
+    runs: ReadonlyMap<string, string>,
+    places: readonly string[],
+    builtIn?: BuiltInModel,
+  ): Promise<TranslationOffer> {
+    const found = (await this.of(runs)).map((run) =>
+      runs.get(run.id) === builtIn?.folder ? { ...run, about: builtIn?.about } : run,
+    );
+    return { places, policies: policies.map(policyKind), runs: found };
+  }
 
   /** Those whose folder holds a model of translation; others, and such as cannot be read, are left out. */
   async of(runs: ReadonlyMap<string, string>): Promise<TranslationRun[]> {
