@@ -17,10 +17,10 @@ import {
   labelStart,
   lastDayUntil,
   type PricePanel,
+  partSamples,
   type Samples,
   type SplitDates,
   samplesBetween,
-  splitSamples,
 } from './data/index.js';
 import { labelSpec, shortHistory } from './dataset.js';
 import { windowAt } from './ensemble.js';
@@ -246,7 +246,7 @@ function evaluatedSamples(
     const [, end] = dates.validation;
     return { split: 'new', samples: between(`${end}~`, undefined, '--data') };
   }
-  return { split, samples: splitSamples(panel, dates, labelReach(labelSpec(config)))[split] };
+  return { split, samples: partSamples(panel, dates, split, labelReach(labelSpec(config))) };
 }
 
 /** What is to be said of days that the model was trained or chosen on. */

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
@@ -87,24 +87,4 @@ test('a walk-forward that was killed goes on where it was, and is evaluated and 
   const figure = readFileSync(join(folder, 'runs/report/figures/synthetic-market-rank-ic-task-1.svg'), 'utf8');
   const [, rules = ''] = /<g stroke-dasharray="2 3"[^>]*aria-label="rule">([\s\S]*?)<\/g>/.exec(figure) ?? [];
   expect(rules.match(/<line/g)).toHaveLength(3);
-});
-
-test('members that fail are named, with the reason of the first', { timeout: 60_000 }, async () => {
-  const folder = temporaryFolder();
-  writeFileSync(join(folder, 'walk.yaml'), CONFIG);
-  const set = [
-    '--set',
-    'problem.seeds=2',
-    '--set',
-    'problem.learningRate=1e30',
-    '--set',
-    'problem.clipValue=null',
-    '--set',
-    'training.steps=2',
-  ];
-  const { code, stderr } = await tcts(folder, 'train', 'walk.yaml', '--quiet', ...set);
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^tcts: runs\/walk: 2 of 2 members failed, the first is seed=2: .*diverged/);
-  expect(openRun(join(folder, 'runs/walk')).info.state).toBe('failed');
-  expect(existsSync(join(folder, 'runs/walk/result.json'))).toBe(false);
 });

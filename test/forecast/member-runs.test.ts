@@ -19,8 +19,7 @@ import {
   openRun,
   readMembers,
 } from '../../src/run/index.js';
-import type { Executor } from '../../src/sweep/index.js';
-import { isDone } from '../../src/sweep/index.js';
+import { type Executor, isDone, type Outcome } from '../../src/sweep/index.js';
 import { temporaryFolder } from './panels.js';
 
 /** Trains members in this process, and remembers which. */
@@ -165,6 +164,31 @@ describe('a walk-forward', () => {
     expect(parameters(warm, '2015-08-12')).not.toEqual(parameters(run, '2015-08-12'));
     const { problem } = openRun(memberFolder(warm, '2015-08-12')).config as { problem: { warmStart: string } };
     expect(problem.warmStart).toBe(memberFolder(warm, '2015-06-12'));
+  });
+
+  it('names members that fail, with the reason of the first, and stops when it is asked to', async () => {
+    const data = { format: 'synthetic', stocks: 20, days: 260 };
+    const config = { ...CONFIG, problem: { ...CONFIG.problem, data } } as never;
+    const path = join(folder, 'failed');
+    const ending = (outcome: Outcome, resume: boolean) => {
+      const executor: Executor = { submit: async () => outcome, close: async () => {} };
+      return trainRun(config, { folder: path, executor, resume, quiet: true });
+    };
+    await expect(ending({ state: 'failed', reason: 'it diverged' }, false)).rejects.toThrow(
+      /failed: 4 of 4 members failed, the first is 2015-06-12: it diverged$/,
+    );
+    expect(openRun(path).info.state).toBe('failed');
+    const { outcome, result } = await ending({ state: 'stopped' }, true);
+    expect([outcome.state, outcome.resumeCommand, result]).toEqual([
+      'interrupted',
+      `tcts train --resume ${path}`,
+      undefined,
+    ]);
+    expect(openRun(path).info.state).toBe('interrupted');
+    expect(existsSync(join(path, 'result.json'))).toBe(false);
+    await expect(evaluateForecast(path)).rejects.toThrow(
+      /its member 2015-06-12 is missing, expected all to be finished/,
+    );
   });
 
   it('finds nothing in random walks', async () => {
