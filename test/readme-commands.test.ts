@@ -1,23 +1,17 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../src/random.js';
 import { toyText } from '../src/translate/toy.js';
+import { argumentsOf, commandsIn, runCommand } from './commands.js';
 import { stockFiles, writeFiles } from './forecast/panels.js';
 import { temporaryFolder } from './run/temporary.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
-const main = join(root, 'dist/cli/main.js');
 
-/** The commands of the README in their order, without the remarks behind them. */
-const commands = [...readme.matchAll(/```sh\n([\s\S]*?)```/g)]
-  .flatMap(([, block]) => block.split('\n'))
-  .map((line) => line.replace(/\s+#.*$/, '').trim())
-  .filter((line) => line.startsWith('tcts '));
+const commands = commandsIn(readme);
 
 const few = (...more: string[]): string[] =>
   ['training.episodes=1', 'training.steps=2', ...more].flatMap((one) => ['--set', one]);
@@ -37,9 +31,9 @@ const ADDED: Readonly<Record<string, readonly string[]>> = {
   'tcts serve': ['--port', '0'],
 };
 
-const argumentsOf = (command: string): string[] => {
+const shortened = (command: string): string[] => {
   const [, added = []] = Object.entries(ADDED).find(([begin]) => command.startsWith(begin)) ?? [];
-  return [...command.split(/\s+/).slice(1), ...added];
+  return [...argumentsOf(command), ...added];
 };
 
 /** A clone after `npm run build`, as far as the commands need it, with small stand-ins for the data that they name. */
@@ -85,25 +79,6 @@ function workingFolder(): string {
   return folder;
 }
 
-/** Runs a command as a process; a server until it says where it listens, and then as Ctrl-C ends it. */
-async function run(cwd: string, args: readonly string[]): Promise<{ code: number | null; stderr: string }> {
-  const child = spawn(process.execPath, [main, ...args], { cwd });
-  let stderr = '';
-  let stopped = false;
-  child.stdin.end('ba be bi\n');
-  child.stdout.resume();
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-    if (args[0] === 'serve' && !stopped && stderr.includes('http://')) {
-      stopped = true;
-      // It says so a moment before it listens for Ctrl-C.
-      setTimeout(() => child.kill('SIGINT'), 500);
-    }
-  });
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, stderr };
-}
-
 describe('the commands of the README', () => {
   it('are there', () => {
     expect(commands.length).toBeGreaterThan(15);
@@ -118,7 +93,7 @@ describe('the commands of the README', () => {
   it('run one after the other in one folder', { timeout: 600_000 }, async () => {
     const folder = workingFolder();
     for (const command of commands) {
-      const { code, stderr } = await run(folder, argumentsOf(command));
+      const { code, stderr } = await runCommand(folder, shortened(command));
       expect({ command, code, stderr: code === 0 ? '' : stderr }).toEqual({ command, code: 0, stderr: '' });
     }
   });

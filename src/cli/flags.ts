@@ -38,14 +38,18 @@ export interface QueueFlags {
   readonly queueName?: string;
 }
 
-/** The options that say which queue is meant. The environment keeps a password out of the list of processes. */
-export function queueOptions(command: Command): Command {
+/**
+ * The options that say which queue is meant. The environment keeps a password out of the list of processes.
+ *
+ * @param asked whether TCTS_QUEUE is not enough: a worker of the queue that hears of it must not queue its own job's parts
+ */
+export function queueOptions(command: Command, asked = false): Command {
+  const queue = new Option(
+    '--queue <url>',
+    'a queue in Redis: redis://[user:password@]host[:port], or rediss:// for TLS',
+  );
   return command
-    .addOption(
-      new Option('--queue <url>', 'a queue in Redis: redis://[user:password@]host[:port], or rediss:// for TLS').env(
-        'TCTS_QUEUE',
-      ),
-    )
+    .addOption(asked ? queue : queue.env('TCTS_QUEUE'))
     .option(
       '--queue-env <name>',
       'environment variable with that address: a password on the command line is seen in the list of processes',

@@ -10,6 +10,7 @@ import { ConfigError, commonKeys, validateSource } from '../run/index.js';
 import {
   contextualKind,
   knownAnswerKind,
+  type MemberPlan,
   type Problem,
   type ProblemContext,
   type ProblemKind,
@@ -111,6 +112,11 @@ export function kindsWithEvaluation(): string[] {
 export async function createProblem(config: TrainConfig['problem'], context: ProblemContext): Promise<Problem> {
   const kind = kindOf(config)!;
   return kind.create(config.kind === 'module' ? ownValues(kind, config) : config, context);
+}
+
+/** The runs that a configuration stands for, where they are several. */
+export async function memberPlan({ problem, seed }: TrainConfig): Promise<MemberPlan | undefined> {
+  return problem.kind === 'module' ? undefined : kindOf(problem)?.members?.(problem, seed);
 }
 
 /** Reads configurations, and whatever modules they name. */

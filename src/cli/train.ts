@@ -1,26 +1,30 @@
 import { existsSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
 import { launch } from '../mpi.js';
 import { Ranks } from '../ranks.js';
 import { INTERRUPTED } from '../run/interrupt.js';
 import { formatFigure, wrapped } from '../text-table.js';
-import { setOption } from './flags.js';
+import { type QueueFlags, queueOptions, setOption, wholeNumber } from './flags.js';
+import { mapOf } from './forecast-flags.js';
 import { configFile, runFolder } from './names.js';
 import { reportError } from './report-errors.js';
 import { nextLines } from './terminal.js';
 
-interface TrainOptions {
+interface TrainOptions extends QueueFlags {
   readonly set: readonly string[];
   readonly strategy?: string;
   readonly main?: string;
   readonly tasks?: string;
   readonly model?: string;
+  readonly walkForward?: Readonly<Record<string, unknown>>;
   readonly resume: boolean;
   readonly quiet: boolean;
   readonly json: boolean;
+  readonly cores: number;
 }
 
 export function registerTrain(program: Command): void {
@@ -33,9 +37,21 @@ export function registerTrain(program: Command): void {
     .option('--main <m>', 'short for --set problem.main=<m>')
     .option('--tasks <n>', 'short for --set problem.tasks=<n>')
     .option('--model <name>', 'short for --set problem.model.name=<name>')
+    .addOption(
+      new Option(
+        '--walk-forward <map>',
+        'forecast: train a run for each window, such as {train: 4y, validation: 1y, step: 6m}',
+      ).argParser((text) => mapOf(text, '--walk-forward')),
+    )
     .option('--resume', 'continue a run that was stopped or killed', false)
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print the result as JSON', false)
+    .addOption(
+      new Option('--cores <n>', 'walk-forward and seeds: cores that the runs keep busy together')
+        .argParser(wholeNumber('--cores'))
+        .default(availableParallelism(), 'those of the machine'),
+    );
+  queueOptions(command, true)
     .addHelpText(
       'after',
       `
@@ -46,6 +62,8 @@ Examples:
   tcts train configs/demo.yaml --set strategy.name=mtl --set name=demo-mtl --set seed=2
   tcts train configs/csi300.yaml --strategy mtl --main 2 --tasks 5 --model gru
   tcts train --resume runs/demo-mtl
+  tcts train stocks.yaml --walk-forward '{train: 4y, validation: 1y, step: 6m}' --set name=walk
+  tcts train stocks.yaml --set problem.seeds=5 --set name=five-seeds
   mpirun -n 2 tcts train configs/csi300.yaml --set workers=1`,
     )
     .action((target: string, options: TrainOptions) => inMpiJob((ranks) => trainCommand(target, options, ranks)));
@@ -68,8 +86,16 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
   const set = [...shorthands(options), ...options.set];
   const config = await withModules(() => loadConfig(trainConfigSchema, file, { set }));
   const folder = isFolder ? target : runPath(config, file);
-  const { resume, quiet } = options;
-  const { outcome, result } = await trainingRun(config, { folder, resume, quiet, ranks });
+  const { resume, quiet, cores, queue, queueName } = options;
+  const { outcome, result, members } = await trainingRun(config, {
+    folder,
+    resume,
+    quiet,
+    ranks,
+    cores,
+    queue,
+    queueName,
+  });
 
   if (result === undefined) {
     process.exitCode = INTERRUPTED;
@@ -83,10 +109,12 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
   const { best, test } = result;
   const { name, sign } = validationOf(config.problem);
   const figures = Object.entries(test ?? {}).map(([figure, value]) => `${figure} ${formatFigure(value)}`);
+  const where = members === undefined ? `at update ${best?.update}` : 'on average';
   const lines = [
-    `finished after ${outcome.step} updates`,
-    best && `best validation ${name} ${formatFigure(sign * best.performance)}, at update ${best.update}`,
-    figures.length > 0 && wrapped(`that model on test data: ${figures.join(', ')}`),
+    `finished after ${outcome.step} updates${members === undefined ? '' : ` of ${members} runs`}`,
+    best && `best validation ${name} ${formatFigure(sign * best.performance)}, ${where}`,
+    figures.length > 0 &&
+      wrapped(`${members === undefined ? 'that model' : 'all'} on test data: ${figures.join(', ')}`),
     `run folder: ${folder}`,
     nextLines(nextCommands(config.problem, folder)),
   ];
@@ -94,8 +122,14 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
 }
 
 /** The flags that stand for keys of the configuration, as assignments to them. */
-function shorthands({ strategy, main, tasks, model }: TrainOptions): string[] {
-  const keys = { 'strategy.name': strategy, 'problem.main': main, 'problem.tasks': tasks, 'problem.model.name': model };
+function shorthands({ strategy, main, tasks, model, walkForward }: TrainOptions): string[] {
+  const keys = {
+    'strategy.name': strategy,
+    'problem.main': main,
+    'problem.tasks': tasks,
+    'problem.model.name': model,
+    'problem.split.walkForward': walkForward && JSON.stringify(walkForward),
+  };
   return Object.entries(keys).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
 }
 

@@ -35,7 +35,8 @@ import {
   train,
   trainee,
 } from '../schedule/index.js';
-import { createProblem, type TrainConfig, trainConfigSchema, withModules } from './problems.js';
+import type { Executor } from '../sweep/index.js';
+import { createProblem, memberPlan, type TrainConfig, trainConfigSchema, withModules } from './problems.js';
 
 export interface TrainingRunOptions {
   readonly folder: string;
@@ -47,6 +48,13 @@ export interface TrainingRunOptions {
   readonly onEpisode?: (record: EpisodeRecord) => void;
   /** The processes that share each batch, of which rank 0 alone has the folder. Default: this one alone. */
   readonly ranks?: Ranks;
+  /** Of a run that consists of others: cores that they keep busy together. Default: as many as one of them needs. */
+  readonly cores?: number;
+  /** Of such a run: a queue in Redis and its name, through which workers train the members. Default: this machine does. */
+  readonly queue?: string;
+  readonly queueName?: string;
+  /** Of such a run: what trains the members. Default: processes of this machine, or the queue. */
+  readonly executor?: Executor;
 }
 
 /** What a training run has come to. */
@@ -56,6 +64,8 @@ export interface TrainingRun {
   readonly result: TrainingResult | undefined;
   /** Names of the tasks. */
   readonly tasks: readonly string[];
+  /** Runs that it consists of; its best performance is their mean. Undefined: it was trained by itself. */
+  readonly members?: number;
 }
 
 /** How `trainRun` runs a configuration. */
@@ -83,9 +93,11 @@ export async function trainRun(
   return { ...(await trainingRun(resolved, { ...options, folder: path })), folder: path };
 }
 
-/** Trains the problem of a configuration with its strategy, in a run folder. */
+/** Trains the problem of a configuration with its strategy, in a run folder; or all the runs that it stands for. */
 export async function trainingRun(config: TrainConfig, options: TrainingRunOptions): Promise<TrainingRun> {
   const { folder, resume, onEpisode, ranks } = options;
+  const plan = await memberPlan(config);
+  if (plan !== undefined) return (await import('./member-runs.js')).memberRuns(config, plan, options);
   const isFirst = ranks === undefined || ranks.rank === 0;
   const quiet = options.quiet === true || !isFirst;
   const random = new Random(config.seed);

@@ -1,11 +1,14 @@
 import { z } from 'zod';
+import { InputError } from '../errors.js';
 import { section } from '../run/index.js';
 import { learningSchema, rewardShare } from '../schedule/problem-config.js';
 import { problemKind } from '../schedule/problem-kind.js';
 import { backtestSchema } from './backtest/settings.js';
+import type { SplitDates } from './data/calendar.js';
 import { dateKey } from './formats/format.js';
 import { dataSchema } from './formats/index.js';
 import { modelSchema } from './models/index.js';
+import { walkForwardSchema } from './walk-forward.js';
 
 const range = (from: string, to: string) => z.tuple([dateKey, dateKey]).meta({ examples: [[from, to]] });
 const horizon = z.int().min(1).max(1000);
@@ -19,12 +22,30 @@ export const forecastSchema = z.strictObject({
   // No default: the dates of one market mean nothing in another.
   split: z
     .strictObject({
-      train: range('2008-01-01', '2013-12-31').describe('First and last day of the training part.'),
-      validation: range('2014-01-01', '2015-12-31').describe('First and last day of the validation part.'),
-      test: range('2016-01-01', '2020-08-01').describe('First and last day of the test part.'),
+      train: range('2008-01-01', '2013-12-31').optional().describe('First and last day of the training part.'),
+      validation: range('2014-01-01', '2015-12-31').optional().describe('First and last day of the validation part.'),
+      test: range('2016-01-01', '2020-08-01').optional().describe('First and last day of the test part.'),
+      walkForward: walkForwardSchema.optional(),
+    })
+    .superRefine(({ walkForward, ...dates }, context) => {
+      const parts = walkForward === undefined ? (['train', 'validation', 'test'] as const) : [];
+      for (const part of parts.filter((name) => dates[name] === undefined)) {
+        const message = 'missing, expected the first and last day of the part, or walkForward in place of dates';
+        context.addIssue({ code: 'custom', message, path: [part] });
+      }
     })
     .describe(
-      "The parts of the data; samples whose labels reach beyond their part are left out. The paper's are given here.",
+      "The parts of the data: dates (the paper's are given here), or a walk-forward. Samples whose labels reach beyond " +
+        'their part are left out.',
+    ),
+  seeds: z
+    .int()
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe(
+      'Train this many runs that differ in the seed alone, and forecast the mean of their daily ranks: of seed s the ' +
+        'seeds n·s to n·s + n − 1. If left out: one run.',
     ),
   tasks: z
     .union([horizon, z.array(horizon).min(1).refine(areDistinct, 'expected each horizon once')])
@@ -128,6 +149,24 @@ export const forecastSchema = z.strictObject({
 /** The checked `problem` of a configuration whose kind is `forecast`. */
 export type ForecastConfig = z.output<typeof forecastSchema>;
 
+/** The dates of a configuration that is trained as one run. */
+export function datesOf({
+  split: { train, validation, test, walkForward },
+}: Pick<ForecastConfig, 'split'>): SplitDates {
+  if (walkForward === undefined && train && validation && test) return { train, validation, test };
+  throw new InputError(
+    'expected the dates of one training: only tcts train goes through the windows of a walk-forward',
+    {
+      key: 'problem.split.walkForward',
+    },
+  );
+}
+
+/** Dates as a configuration has them. */
+export function splitOf({ train, validation, test }: SplitDates): ForecastConfig['split'] {
+  return { train: [...train], validation: [...validation], test: [...test] };
+}
+
 /** The horizons of a configuration, ascending. */
 export function horizonsOf({ tasks }: Pick<ForecastConfig, 'tasks'>): number[] {
   if (typeof tasks === 'number') return Array.from({ length: tasks }, (_, k) => k + 1);
@@ -142,6 +181,7 @@ export const forecastKind = problemKind({
   schema: forecastSchema,
   create: async (config, context) => (await import('./problem.js')).createForecast(config, context),
   evaluate: async (run, flags) => (await import('./evaluate-run.js')).evaluateForecastRun(run, flags),
+  members: async (config, seed) => (await import('./members.js')).planMembers(config, seed),
   verbs: ['forecast'],
   validation: ({ validation }) =>
     validation.measure === 'RankIC' ? { name: 'RankIC', sign: 1 } : { name: 'loss', sign: -1 },

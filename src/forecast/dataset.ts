@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { rowsAt } from '../schedule/index.js';
-import { type ForecastConfig, horizonsOf } from './config.js';
+import { datesOf, type ForecastConfig, horizonsOf } from './config.js';
 import {
   chunks,
   dayChunks,
@@ -66,10 +66,11 @@ export async function openForecastData(config: ForecastConfig): Promise<Forecast
   if (main < 0) {
     throw new InputError(`${config.main} is not among the tasks ${horizons.join(', ')}`, { key: 'problem.main' });
   }
+  const dates = datesOf(config);
   const { panel, cleaned, notes } = await openPanel(config.data, config.features);
   prepareWindows(cleaned);
   const spec = labelSpec(config);
-  const { train, validation, test } = splitSamples(panel, config.split, labelReach(spec));
+  const { train, validation, test } = splitSamples(panel, dates, labelReach(spec));
   const short = shortHistory(panel, train, config.features.window, 'training');
   const part = (samples: Samples): Part => ({ samples, labels: labelTable(cleaned, samples, spec) });
   const stale = staleStocks(cleaned, train, config.corruption.stale);
@@ -82,7 +83,7 @@ export async function openForecastData(config: ForecastConfig): Promise<Forecast
   return {
     panel,
     cleaned,
-    notes: [...notes.list(), ...uncovered(panel, config.split), ...short, ...loneStocks(panel, train, config.labels)],
+    notes: [...notes.list(), ...uncovered(panel, dates), ...short, ...loneStocks(panel, train, config.labels)],
     horizons,
     main,
     features: config.features,

@@ -11,6 +11,7 @@ import {
   evaluateForecast,
   type ForecastComparison,
 } from './evaluation.js';
+import { noteInWords } from './formats/format.js';
 
 type EvaluateForecastFlags = EvaluateFlags & Omit<EvaluationOptions, 'split'> & { readonly against?: string };
 
@@ -29,7 +30,9 @@ export const evaluateForecastRun: Evaluate = async (run, flags) => {
 
 function textOf(evaluation: Evaluation): string {
   const { main, samples, scores, labelDays, quintiles, backtest, notes, folder } = evaluation;
-  const { days, ...figures } = scores;
+  const { days, MSE, ...others } = scores;
+  // Mean ranks have none.
+  const figures = Number.isNaN(MSE) ? others : { ...others, MSE };
   const risks: [string, Risk][] = [
     ['portfolio after costs', backtest.portfolio],
     [backtest.benchmark, backtest.market],
@@ -41,6 +44,7 @@ function textOf(evaluation: Evaluation): string {
     '',
     textTable(Object.keys(figures), [Object.values(figures).map(formatFigure)]),
     '',
+    ...windowLines(evaluation),
     `mean return ${labelDays === 1 ? 'of a day' : `over ${labelDays} days`} by predicted fifth, in basis points, the highest forecasts first:`,
     textTable(
       quintiles.map((_, g) => `q${g + 1}`),
@@ -58,9 +62,21 @@ function textOf(evaluation: Evaluation): string {
       ]),
     ),
     '',
-    ...notes.map(({ kind, count, first }) => `data: ${count} × ${kind} (first: ${first})`),
+    ...notes.map(noteInWords),
     `series and predictions: ${folder}`,
   ].join('\n');
+}
+
+function windowLines({ windows = [] }: Evaluation): string[] {
+  if (windows.length === 0) return [];
+  const rows = windows.map(({ train, test, days, RankIC, IC }) => [
+    train.join(' to '),
+    test.join(' to '),
+    String(days),
+    formatFigure(RankIC),
+    formatFigure(IC),
+  ]);
+  return ['by window of the walk-forward:', textTable(['trained on', 'tested on', 'days', 'RankIC', 'IC'], rows), ''];
 }
 
 function partInWords({ split, dates: [first, last], data }: Evaluation): string {

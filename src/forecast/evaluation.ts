@@ -3,25 +3,28 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { makeFolder, readJsonFile, readText, writeFileAtomic } from '../files.js';
-import { type BlockBootstrap, blockBootstrap, type ForecastScores } from '../metrics/index.js';
+import { groupBy } from '../groups.js';
+import { type BlockBootstrap, blockBootstrap, type DailyScore, type ForecastScores, mean } from '../metrics/index.js';
 import { Random } from '../random.js';
 import { dataDigest, dataName, type EvaluatedData, evaluatedDataSchema, evaluationFolder } from '../run/index.js';
 import { type Backtest, backtest, type Execution } from './backtest/backtest.js';
 import { type GroupReturns, groupReturns, type Risk } from './backtest/risk.js';
 import { type BacktestOptions, type BacktestSettings, backtestSettings } from './backtest/settings.js';
-import type { ForecastConfig } from './config.js';
+import { datesOf, type ForecastConfig } from './config.js';
 import {
   firstDayFrom,
   labelReach,
   labelStart,
   lastDayUntil,
   type PricePanel,
+  partSamples,
   type Samples,
+  type SplitDates,
   samplesBetween,
-  splitSamples,
 } from './data/index.js';
 import { labelSpec, shortHistory } from './dataset.js';
-import { type Forecaster, openForecaster } from './forecaster.js';
+import { windowAt } from './ensemble.js';
+import { type Forecaster, forecastsOf, openForecaster } from './forecaster.js';
 import type { Note } from './formats/format.js';
 import { type OtherData, openPanel } from './formats/index.js';
 import { writeTable } from './predictions.js';
@@ -81,10 +84,20 @@ export interface Evaluation extends ForecastFigures {
   /** First and last day that was forecast. */
   readonly dates: readonly [string, string];
   readonly data: EvaluatedData;
+  /** Of a walk-forward: what the model of each window came to on its days. */
+  readonly windows?: readonly WindowScores[];
   /** What was odd in data other than the run's own, and windows that begin before the data do. */
   readonly notes: readonly Note[];
   /** Folder with the series, if they were written. */
   readonly folder: string | undefined;
+}
+
+/** A window of a walk-forward. */
+export interface WindowScores extends SplitDates {
+  /** Days that it forecast, and their mean correlations. */
+  readonly days: number;
+  readonly RankIC: number;
+  readonly IC: number;
 }
 
 /**
@@ -98,17 +111,21 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
   try {
     const { panel, cleaned, notes } = await openPanel(config.data, config.features, options);
     const data = evaluatedData(forecaster, panel, options.data);
-    const { split, samples } = evaluatedSamples(config, panel, options);
+    const { split, samples } = evaluatedSamples(forecaster, panel, options);
     const { out = evaluationFolder(run, split, data) } = options;
     const short = shortHistory(panel, samples, config.features.window, split);
-    const forecasts = await forecaster.predict(cleaned, samples);
+    const { forecasts, spread } = await forecastsOf(forecaster, cleaned, samples);
     const judged = judge(config, panel, samples, forecasts, options.backtest);
+    const { figures } = judged;
     const dates = [0, samples.length - 1].map((i) => panel.calendar[samples.day[i]]) as [string, string];
     const evaluation: Evaluation = {
       split,
       dates,
       data,
-      ...judged.figures,
+      ...figures,
+      // Ranks are on another scale than returns.
+      scores: spread === undefined ? figures.scores : { ...figures.scores, MSE: Number.NaN },
+      windows: forecaster.windows && windowScores(forecaster.windows, judged.scores.daily),
       // Those of the run's own data were said when it was trained.
       notes: [
         ...(options.data === undefined ? [] : notes.list()),
@@ -118,13 +135,24 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
       ],
       folder: out ?? undefined,
     };
-    const predictions = predictionColumns(panel, samples, forecasts, judged.scores.returns);
+    const predictions = {
+      ...predictionColumns(panel, samples, forecasts, judged.scores.returns),
+      ...(spread === undefined ? {} : { spread }),
+    };
     if (out !== null) writeSeries(out, panel, predictions, judged, evaluation);
     if (options.predictions !== undefined) writeTable(options.predictions, predictions);
     return evaluation;
   } finally {
     await forecaster.close();
   }
+}
+
+function windowScores(windows: readonly SplitDates[], daily: readonly DailyScore[]): WindowScores[] {
+  const byWindow = groupBy(daily, ({ date }) => windowAt(windows, date));
+  return [...byWindow].map(([window, days]) => {
+    const meanOf = (name: 'RankIC' | 'IC') => mean(days.map((day) => day[name]).filter((x) => !Number.isNaN(x)));
+    return { ...windows[window], days: days.length, RankIC: meanOf('RankIC'), IC: meanOf('IC') };
+  });
 }
 
 /** What is to be said of days on which the portfolio could not be filled. */
@@ -191,7 +219,7 @@ const QUINTILES = 5;
 
 /** The samples that training took a part to be, or those of other dates. */
 function evaluatedSamples(
-  config: ForecastConfig,
+  { config, windows }: Forecaster,
   panel: PricePanel,
   { split = 'test', from, to, data }: EvaluationOptions,
 ): { readonly split: Evaluation['split']; readonly samples: Samples } {
@@ -207,19 +235,26 @@ function evaluatedSamples(
     throw new InputError(`there is no sample ${wanted}; the data holds ${calendar[0]} to ${calendar.at(-1)}`, { key });
   };
   if (from !== undefined || to !== undefined) return { split: 'dates', samples: between(from, to, '--from, --to') };
-  const [first, last] = config.split[split];
+  if (windows !== undefined && split === 'validation') {
+    throw new InputError('the windows of a walk-forward each have a validation part of their own: evaluate a member', {
+      key: '--split',
+    });
+  }
+  const dates = datesOf(config);
+  const [first, last] = dates[split];
   const holdsPart = firstDayFrom(calendar, first) <= lastDayUntil(calendar, last);
   if (data !== undefined && split === 'test' && !holdsPart) {
-    const [, end] = config.split.validation;
+    const [, end] = dates.validation;
     return { split: 'new', samples: between(`${end}~`, undefined, '--data') };
   }
-  return { split, samples: splitSamples(panel, config.split, labelReach(labelSpec(config)))[split] };
+  return { split, samples: partSamples(panel, dates, split, labelReach(labelSpec(config))) };
 }
 
 /** What is to be said of days that the model was trained or chosen on. */
-function seen({ split }: ForecastConfig, { calendar }: PricePanel, { day, dayStarts }: Samples): Note[] {
+function seen(config: ForecastConfig, { calendar }: PricePanel, { day, dayStarts }: Samples): Note[] {
   const days = [...dayStarts.subarray(0, -1)].map((start) => calendar[day[start]].slice(0, 10));
-  const known = days.filter((date) => date >= split.train[0] && date <= split.train[1]);
+  const [first, last] = datesOf(config).train;
+  const known = days.filter((date) => date >= first && date <= last);
   return known.length === 0 ? [] : [{ kind: 'day of the training part', count: known.length, first: known[0] }];
 }
 

@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { Arena, traceModel } from '../optim/index.js';
-import { openRun, parseConfig, type Snapshot } from '../run/index.js';
+import { memberFolder, openRun, parseConfig, readMembers, type Snapshot } from '../run/index.js';
 import { parametersIn, partOf, savedProblem } from '../schedule/index.js';
 import { type ForecastConfig, forecastSchema, horizonsOf } from './config.js';
-import { normaliserFromJson, type PricePanel, type Samples } from './data/index.js';
+import { normaliserFromJson, type PricePanel, type Samples, type SplitDates } from './data/index.js';
+import { openEnsemble, type RankForecasts } from './ensemble.js';
 import { modelNamed } from './models/index.js';
 import { createNetwork, forecastSamples, openForward } from './network.js';
 
@@ -13,12 +14,30 @@ export interface Forecaster {
   readonly config: ForecastConfig;
   /** Forecasts of the main task, one a sample; `cleaned` are prices as the model is to see them (`Reading.cleaned`). */
   predict(cleaned: PricePanel, samples: Samples): Promise<Float32Array>;
+  /** Of a run with several seeds: what `predict` gives, the mean of their daily ranks, and how far they are apart. */
+  predictRanks?(cleaned: PricePanel, samples: Samples): Promise<RankForecasts>;
+  /** Of a walk-forward: its windows, each of which forecasts its own test part. */
+  readonly windows?: readonly SplitDates[];
   /** Releases native memory and threads. */
   close(): Promise<void>;
 }
 
-/** The best model of a run; the run folder is all that is read. */
+/** Forecasts with their spread, where there is one. */
+export async function forecastsOf(
+  forecaster: Forecaster,
+  cleaned: PricePanel,
+  samples: Samples,
+): Promise<{ readonly forecasts: Float32Array; readonly spread?: Float32Array }> {
+  if (forecaster.predictRanks !== undefined) return forecaster.predictRanks(cleaned, samples);
+  return { forecasts: await forecaster.predict(cleaned, samples) };
+}
+
+/** The best model of a run, or of all its members; the run folder is all that is read. */
 export async function openForecaster(run: string, threads = 1): Promise<Forecaster> {
+  const members = readMembers(run);
+  if (members !== undefined) {
+    return openEnsemble(run, forecastConfigOf(run), members, (folder) => openForecaster(folder, threads));
+  }
   const { config, problem, file } = openForecastRun(run);
   return modelNamed(config.model.name).open(config, problem, file, threads);
 }
@@ -57,14 +76,25 @@ export interface ForecastRun {
 
 /** Reads the best checkpoint of a run, or the latest one before the first validation. */
 export function openForecastRun(run: string): ForecastRun {
+  const config = forecastConfigOf(run);
+  const [member] = readMembers(run) ?? [];
+  if (member !== undefined) {
+    throw new InputError(`it consists of other runs: name one of them, such as ${memberFolder(run, member.name)}`, {
+      file: run,
+    });
+  }
+  const { snapshot, file } = savedProblem(run);
+  return { config, problem: snapshot, file };
+}
+
+function forecastConfigOf(run: string): ForecastConfig {
   const { config } = openRun(run);
   const file = join(run, 'config.yaml');
   const { problem } = config as { problem?: Record<string, unknown> };
   if (problem?.kind !== 'forecast') {
     throw new InputError(`it is ${problem?.kind}, expected a run of a forecast`, { file, key: 'problem.kind' });
   }
-  const { snapshot, file: checkpoint } = savedProblem(run);
-  return { config: parseConfig(forecastSchema, problem, file), problem: snapshot, file: checkpoint };
+  return parseConfig(forecastSchema, problem, file);
 }
 
 /**

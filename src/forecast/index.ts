@@ -21,6 +21,7 @@ export {
   type ForecastFigures,
   type Judgement,
   judge,
+  type WindowScores,
 } from './evaluation.js';
 export { type Forecaster, openForecaster } from './forecaster.js';
 export { readCsv, writeCsv } from './formats/csv.js';
@@ -44,6 +45,7 @@ export {
   type Forecasts,
   forecastDay,
   forecastDays,
+  type StockForecast,
   writeForecasts,
 } from './predictions.js';
 export { createForecast, ForecastProblem } from './problem.js';

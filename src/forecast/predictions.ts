@@ -2,7 +2,7 @@ import { parquetWriteBuffer } from 'hyparquet-writer';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { firstDayFrom, lastDayUntil, samplesBetween } from './data/index.js';
-import { openForecaster } from './forecaster.js';
+import { forecastsOf, openForecaster } from './forecaster.js';
 import { type OtherData, openPanel } from './formats/index.js';
 import { requireFinite } from './scores.js';
 
@@ -23,7 +23,14 @@ export interface DayForecast {
   readonly date: string;
   /** The forecast is for the return of this many days ahead. */
   readonly horizon: number;
-  readonly stocks: readonly { readonly instrument: string; readonly prediction: number }[];
+  readonly stocks: readonly StockForecast[];
+}
+
+export interface StockForecast {
+  readonly instrument: string;
+  readonly prediction: number;
+  /** Of a run with several seeds: the standard deviation of their ranks, on the scale of the prediction. */
+  readonly spread?: number;
 }
 
 /** The forecasts of one or many days. */
@@ -45,7 +52,7 @@ export async function forecastDays(run: string, options: ForecastOptions = {}): 
     const samples = samplesBetween(panel, first, last);
     if (samples.length === 0) throw new InputError(`no stock of the market traded on ${panel.calendar[last]}`);
     const started = performance.now();
-    const forecasts = await forecaster.predict(cleaned, samples);
+    const { forecasts, spread } = await forecastsOf(forecaster, cleaned, samples);
     const milliseconds = performance.now() - started;
     requireFinite(forecasts);
     const { dayStarts, day, stock } = samples;
@@ -53,6 +60,7 @@ export async function forecastDays(run: string, options: ForecastOptions = {}): 
       const stocks = Array.from(forecasts.subarray(from, dayStarts[d + 1]), (prediction, i) => ({
         instrument: panel.symbols[stock[from + i]],
         prediction,
+        ...(spread === undefined ? {} : { spread: spread[from + i] }),
       })).sort((a, b) => b.prediction - a.prediction);
       return { date: panel.calendar[day[from]], horizon: config.main, stocks };
     });
@@ -97,7 +105,7 @@ function requireHistory(calendar: readonly string[], day: number, window: number
   throw new InputError(`${calendar[day]} has ${day} days before it, expected ${window - 1} or more`, { key });
 }
 
-/** Writes forecasts, a row a stock and day, as CSV or Parquet, as the name says. */
+/** Writes forecasts, a row a stock and day, as CSV or Parquet, as the name says; with their spread where there is one. */
 export function writeForecasts(path: string, days: readonly DayForecast[]): void {
   const rows = days.flatMap(({ date, stocks }) => stocks.map((stock, i) => ({ date, ...stock, rank: i + 1 })));
   writeTable(path, {
@@ -105,6 +113,7 @@ export function writeForecasts(path: string, days: readonly DayForecast[]): void
     instrument: rows.map(({ instrument }) => instrument),
     prediction: rows.map(({ prediction }) => prediction),
     rank: rows.map(({ rank }) => rank),
+    ...(rows[0].spread === undefined ? {} : { spread: rows.map(({ spread = Number.NaN }) => spread) }),
   });
 }
 

@@ -32,6 +32,7 @@ import {
   writeDataSummary,
 } from './dataset.js';
 import { warmStart } from './forecaster.js';
+import { noteInWords } from './formats/format.js';
 import { sampleLosses } from './loss.js';
 import { modelNamed } from './models/index.js';
 import {
@@ -339,6 +340,6 @@ const REWARD_PIECE = 256;
 /** The problem of a configuration: reads the data and builds the model. */
 export async function createForecast(config: ForecastConfig, context: ProblemContext): Promise<Problem> {
   const data = await openForecastData(config);
-  for (const { kind, count, first } of data.notes) context.note?.(`data: ${count} × ${kind} (first: ${first})`);
+  for (const note of data.notes) context.note?.(noteInWords(note));
   return modelNamed(config.model.name).create(config, data, context);
 }

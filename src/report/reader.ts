@@ -38,6 +38,7 @@ export class SeriesReader {
   }
 
   episodes(run: ReportedRun): LoggedEpisodes | undefined {
+    if (run.members !== undefined) return undefined;
     return this.once(run, 'episodes', () => readEpisodes(run.folder, run.result?.best?.update));
   }
 
@@ -59,6 +60,7 @@ export class SeriesReader {
   }
 
   private times(run: ReportedRun): { readonly training: LoggedTime; readonly all: LoggedTime } | undefined {
+    if (run.members !== undefined) return undefined;
     return this.once(run, 'times', () => readTimes(run.folder));
   }
 

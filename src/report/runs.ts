@@ -11,6 +11,7 @@ import {
   openRun,
   type RunInfo,
   readEvaluations,
+  readMembers,
   readResult,
   type TrainingResult,
 } from '../run/index.js';
@@ -30,6 +31,8 @@ export interface ReportedRun {
   /** Undefined if the run ended before its last validation was written down. */
   readonly result: TrainingResult | undefined;
   readonly evaluations: Evaluations;
+  /** Runs that it consists of, which have the logs; undefined for a run that was trained by itself. */
+  readonly members?: number;
   /** Undefined if it does not belong to a sweep. */
   readonly sweep: SweepPlace | undefined;
 }
@@ -87,7 +90,8 @@ function readRun(folder: string, name: string, sweeps: SweepReader): ReportedRun
   }
   if (info.state !== 'finished') return { name, state: 'broken', reason: `its state is ${String(info.state)}` };
   const sweep = sweeps.place(dirname(folder), basename(folder));
-  return { folder, name, info, config, result: readResult(folder), evaluations: readEvaluations(folder), sweep };
+  const [result, evaluations] = [readResult(folder), readEvaluations(folder)];
+  return { folder, name, info, config, result, evaluations, members: readMembers(folder)?.length, sweep };
 }
 
 /** A sweep with runs in the report. */

@@ -14,11 +14,13 @@ export {
   type RunFolder,
   type RunInfo,
   type RunState,
+  recordState,
   resumeRun,
 } from './folder.js';
 export { SaveSchedule, type SaveScheduleOptions } from './folder-session.js';
 export * from './interrupt.js';
 export { acquireLock, isElsewhere, type Lock, type LockHolder, LostLockError, lockHolder } from './lock.js';
+export * from './members.js';
 export { EventWriter, type LogRecord, MetricsLog } from './metrics-log.js';
 export * from './metrics-reader.js';
 export * from './progress.js';

@@ -82,6 +82,8 @@ export type EvaluatedData = z.output<typeof evaluatedDataSchema>;
 /** Missing in evaluations of earlier versions. */
 const data = evaluatedDataSchema.optional();
 
+const range = z.tuple([z.string(), z.string()]);
+
 const risk = z.object({ annualReturn: figure, informationRatio: figure, maxDrawdown: figure });
 
 const forecastScores = z.object({
@@ -108,6 +110,10 @@ const forecastScores = z.object({
     excessAfterCosts: risk,
     turnover: figure,
   }),
+  /** Of a walk-forward: its windows, with what the model of each came to on its days. */
+  windows: z
+    .array(z.object({ train: range, validation: range, test: range, days: z.number(), RankIC: figure, IC: figure }))
+    .optional(),
 });
 
 const latency = z

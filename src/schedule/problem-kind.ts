@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { InputError } from '../errors.js';
+import type { Member } from '../run/index.js';
 import type { Problem, ProblemContext } from './problem.js';
 
 /** The keys of `problem` in a configuration; `kind` is the name of the application, its description the title. */
@@ -15,10 +16,36 @@ export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {
   create(config: z.output<S>, context: ProblemContext): Problem | Promise<Problem>;
   /** What `tcts evaluate` does with a run. Default: there is nothing to evaluate. */
   readonly evaluate?: Evaluate;
+  /**
+   * The runs that a configuration stands for, where they are several; undefined: it is one run. They are trained as
+   * processes of the tool in `members/` of the run folder. Default: it is always one.
+   */
+  members?(config: z.output<S>, seed: number): Promise<MemberPlan<z.output<S>> | undefined>;
   /** Further verbs that take a run of this kind. Default: none. */
   readonly verbs?: readonly ('translate' | 'forecast' | 'export')[];
   /** What `validate` returns, for people. Default: a loss with its sign changed. */
   validation?(config: z.output<S>): Validation;
+}
+
+/** A run that consists of others, before they are trained. */
+export interface MemberPlan<Config = unknown> {
+  /** In the order in which they are begun, with names of their own. */
+  readonly members: readonly MemberRun<Config>[];
+  /** Names of the tasks. */
+  readonly tasks: readonly string[];
+  /** What the user ought to know of the data, a line each. */
+  readonly notes: readonly string[];
+  /** Writes what else belongs into the run folder. */
+  saveFiles(folder: string): void;
+  /** The figures of all of them together on test data, once they are trained; null: none. */
+  test(run: string, threads: number): Promise<Readonly<Record<string, number>> | null>;
+}
+
+export interface MemberRun<Config = unknown> extends Member {
+  /** The `problem` of its configuration; everything but it and the seed is as in that of the whole. */
+  readonly problem: Config;
+  /** Name of an earlier member whose best parameters it starts from (`problem.warmStart`). Default: none. */
+  readonly startsFrom?: string;
 }
 
 /** A validation measure; `sign` is −1 where `validate` returns it with its sign changed, as it does with a loss. */

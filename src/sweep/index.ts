@@ -15,4 +15,4 @@ export {
 } from './plan.js';
 export { type ChoiceRecord, type RunRecord, readSweep, type SweepRecord } from './record.js';
 export { isDone, type RunJobOptions, runJob } from './run-job.js';
-export { runSweep, type SweepOptions } from './sweep.js';
+export { runSweep, type SweepOptions, settle } from './sweep.js';

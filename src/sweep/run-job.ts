@@ -62,7 +62,8 @@ async function train(job: Job, options: RunJobOptions): Promise<Outcome> {
   };
   const timer = onProgress && setInterval(report, POLL_MILLISECONDS);
   try {
-    return await runTool([...trainArguments(job), '--quiet'], options);
+    // A run that consists of others keeps to the cores of the job.
+    return await runTool([...trainArguments(job), '--cores', String(job.cores), '--quiet'], options);
   } finally {
     clearInterval(timer);
     if (onProgress) report();

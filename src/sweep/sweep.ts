@@ -85,7 +85,7 @@ async function runGroups(plan: Plan, ledger: Ledger, submit: Submit): Promise<vo
 }
 
 /** Finds a job done, runs it, or refuses it because its folder holds something else. */
-async function settle(
+export async function settle(
   job: Job,
   executor: Executor,
   signal: AbortSignal | undefined,

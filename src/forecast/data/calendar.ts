@@ -112,28 +112,33 @@ const NAMES = ['train', 'validation', 'test'] as const;
  * @param reach how many days ahead the labels look (`labelReach`); 0 keeps every sample
  */
 export function splitSamples(panel: PricePanel, dates: SplitDates, reach: number): Splits {
+  const part = (name: PartName): Samples => partSamples(panel, dates, name, reach);
+  return { train: part('train'), validation: part('validation'), test: part('test') };
+}
+
+type PartName = (typeof NAMES)[number];
+
+/** The samples of one part, for data that need not hold the others. */
+export function partSamples(panel: PricePanel, dates: SplitDates, name: PartName, reach: number): Samples {
   checkDates(dates);
   if (!Number.isInteger(reach) || reach < 0)
     throw new InputError(`cannot look ${reach} days ahead`, { key: 'horizons' });
-  const part = (name: (typeof NAMES)[number]): Samples => {
-    const [from, to] = dates[name];
-    const first = firstDayFrom(panel.calendar, from);
-    const end = lastDayUntil(panel.calendar, to);
-    const last = name === 'test' ? end : end - reach;
-    const samples = last < first ? undefined : samplesBetween(panel, first, last);
-    if (samples === undefined || samples.length === 0) {
-      const span = `the data holds ${panel.calendar[0]} to ${panel.calendar.at(-1)}`;
-      const ahead = name === 'test' || reach === 0 ? '' : ` whose labels, up to ${reach} days ahead, end within it`;
-      throw new InputError(`there is no sample between ${from} and ${to}${ahead}; ${span}`, { key: `split.${name}` });
-    }
-    if (name === 'test' && first + reach >= panel.calendar.length) {
-      throw new InputError(`a horizon of ${reach} days lies beyond the data, which ends on ${panel.calendar.at(-1)}`, {
-        key: 'horizons',
-      });
-    }
-    return samples;
-  };
-  return { train: part('train'), validation: part('validation'), test: part('test') };
+  const [from, to] = dates[name];
+  const first = firstDayFrom(panel.calendar, from);
+  const end = lastDayUntil(panel.calendar, to);
+  const last = name === 'test' ? end : end - reach;
+  const samples = last < first ? undefined : samplesBetween(panel, first, last);
+  if (samples === undefined || samples.length === 0) {
+    const span = `the data holds ${panel.calendar[0]} to ${panel.calendar.at(-1)}`;
+    const ahead = name === 'test' || reach === 0 ? '' : ` whose labels, up to ${reach} days ahead, end within it`;
+    throw new InputError(`there is no sample between ${from} and ${to}${ahead}; ${span}`, { key: `split.${name}` });
+  }
+  if (name === 'test' && first + reach >= panel.calendar.length) {
+    throw new InputError(`a horizon of ${reach} days lies beyond the data, which ends on ${panel.calendar.at(-1)}`, {
+      key: 'horizons',
+    });
+  }
+  return samples;
 }
 
 function checkDates(dates: SplitDates): void {

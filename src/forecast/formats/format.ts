@@ -196,6 +196,10 @@ export interface Note {
   readonly first: string;
 }
 
+export function noteInWords({ kind, count, first }: Note): string {
+  return `data: ${count} × ${kind} (first: ${first})`;
+}
+
 /**
  * What a reader noticed and did without stopping: counted by kind, the first of each kept as an example, so that a
  * million odd rows are one line.

@@ -119,11 +119,16 @@ export interface DailyLine {
   readonly values: readonly number[];
 }
 
-/** Lines over the days of the test part: RankIC over time, or the cumulative return of the backtest. */
+/**
+ * Lines over the days of the test part: RankIC over time, or the cumulative return of the backtest.
+ *
+ * @param marks dates of vertical lines
+ */
 export function dailyFigure(
   lines: readonly DailyLine[],
   about: Pick<Figure, 'id' | 'title' | 'caption'>,
   y: { readonly label: string; readonly percent?: boolean },
+  marks: readonly string[] = [],
 ): Figure {
   const drawn: Line[] = lines.map(({ label, style, dates, values }) => ({
     label,
@@ -137,6 +142,7 @@ export function dailyFigure(
     x: '',
     y: y.label,
     zero: true,
+    marks: marks.map((date) => new Date(`${date}T00:00:00Z`)),
     yFormat: y.percent ? (value) => `${fixed(100 * value, 0)} %` : undefined,
   });
   return {
@@ -190,6 +196,8 @@ export interface LinesOptions {
   readonly height: number;
   /** Draw a rule at zero. Default false. */
   readonly zero?: boolean;
+  /** Places of vertical rules. Default none. */
+  readonly marks?: readonly Date[];
   /** Symbols on the lines: at every point, or at about eight of many. Default `some`. */
   readonly symbols?: 'all' | 'some';
   /** Format of the ticks of y, as d3 has it, or a function. */
@@ -200,11 +208,12 @@ export interface LinesOptions {
 
 /** Lines over a common axis. */
 export function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
-  const { title, width, height, letter, symbols = 'some', zero = false } = options;
+  const { title, width, height, letter, symbols = 'some', zero = false, marks: rules = [] } = options;
   const dates = lines.some(({ points }) => points.some(({ x }) => x instanceof Date));
   const finite = lines.map(({ points }) => points.filter(({ y }) => Number.isFinite(y)));
   const marks = [
     ...(zero ? [Plot.ruleY([0], { stroke: '#999999' })] : []),
+    ...(rules.length > 0 ? [Plot.ruleX(rules, { stroke: '#888888', strokeDasharray: '2 3' })] : []),
     ...finite.map((points, i) =>
       Plot.areaY(
         points.filter(({ low, high }) => Number.isFinite(low) && Number.isFinite(high)),

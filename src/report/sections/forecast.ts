@@ -1,3 +1,4 @@
+import type { ForecastFigures } from '../../run/index.js';
 import { absent, type Block, type Row, type Section, slug, type Table, textColumn } from '../document.js';
 import { quintileFigure } from '../figures/bars.js';
 import { type DailyLine, dailyFigure, movingMean } from '../figures/curves.js';
@@ -45,6 +46,9 @@ export function forecastSection(view: ReportView): Section {
     );
   } else {
     blocks.push({ kind: 'table', table: backtestTable(view, id, evaluated) });
+    if (evaluated.some((setting) => windowsOf(setting).length > 0)) {
+      blocks.push({ kind: 'table', table: windowTable(view, id, evaluated) });
+    }
     for (const main of mainsOf(data)) blocks.push(...figuresOf(view, id, main));
   }
   return { title: `Forecasting: ${data.title}`, blocks };
@@ -95,6 +99,38 @@ function tradedAt({ runs }: Setting): string {
     return [delay === undefined ? 'not said' : delay === 0 ? 't' : `t + ${delay}`];
   });
   return [...new Set(places)].join(', ');
+}
+
+/** The windows of a walk-forward. */
+function windowsOf({ runs }: Setting): NonNullable<ForecastFigures['windows']> {
+  return runs.map((run) => testForecast(run)?.windows ?? []).find((windows) => windows.length > 0) ?? [];
+}
+
+function windowTable({ data }: ReportView, id: string, evaluated: readonly Setting[]): Table {
+  const rows = evaluated.flatMap((setting) =>
+    windowsOf(setting).map(({ train, test, days }, i): Row => {
+      const cells = (['RankIC', 'IC'] as const).map((name) => [
+        estimateOf(setting, {
+          name,
+          digits: 3,
+          better: 'higher',
+          of: (run) => testForecast(run)?.windows?.[i]?.[name] ?? Number.NaN,
+        }),
+      ]);
+      const dates = [train, test].map((range) => range.join(' to '));
+      return { cells: [setting.label, taskTitle(data.kind, setting.main), ...dates, String(days), ...cells] };
+    }),
+  );
+  const texts = ['Method', 'Main task', 'Trained on', 'Tested on', 'Days'].map(textColumn);
+  return {
+    id: `${id}-windows`,
+    title: 'Windows of the walk-forward',
+    caption:
+      'Each window has a model of its own, which forecasts the days behind its validation part. Tables and figures of the ' +
+      'test part are of all windows together. Mean ± standard deviation over the seeds.',
+    columns: [...texts, ...['RankIC', 'IC'].map((name) => ({ title: name, measures: [name] }))],
+    rows,
+  };
 }
 
 type Risks = 'portfolio' | 'excess' | 'excessAfterCosts';
@@ -154,13 +190,14 @@ function figuresOf(view: ReportView, id: string, main: number | undefined): Bloc
     const name = setting.runs.map(testForecast).find((found) => found !== undefined)!.backtest.benchmark;
     market ??= { label: name, style: PLAIN_STYLE, dates: benchmark.dates, values: runningSum(benchmark.values) };
   }
-  const seeds = 'Mean over the seeds.';
+  const marks = [...new Set(shown.flatMap(({ setting }) => windowsOf(setting).map(({ test: [from] }) => from)))];
+  const seeds = `Mean over the seeds.${marks.length === 0 ? '' : ' Dotted lines: where the windows of the walk-forward begin.'}`;
   const blocks: Block[] = [];
   if (rankIC.length > 0) {
     const caption =
       `Test part, ${task}: moving mean of the daily RankIC over ${window} days. ${seeds} ${leftOut}`.trim();
     const about = { id: `${id}-rank-ic${at}`, title: `RankIC over time, ${task}`, caption };
-    blocks.push({ kind: 'figure', figure: dailyFigure(rankIC, about, { label: 'RankIC' }) });
+    blocks.push({ kind: 'figure', figure: dailyFigure(rankIC, about, { label: 'RankIC' }, marks) });
   }
   if (market !== undefined) {
     const caption =
@@ -168,7 +205,7 @@ function figuresOf(view: ReportView, id: string, main: number | undefined): Bloc
     const about = { id: `${id}-cumulative-return${at}`, title: `Cumulative return, ${task}`, caption };
     blocks.push({
       kind: 'figure',
-      figure: dailyFigure([...returns, market], about, { label: 'cumulative return', percent: true }),
+      figure: dailyFigure([...returns, market], about, { label: 'cumulative return', percent: true }, marks),
     });
   }
   const fifths = shown.map(({ label, setting }) => ({ label, ...quintilesOf(setting) }));

@@ -59,7 +59,8 @@ function settingsTable(data: DataSet): Block[] {
 const part = z.object({ samples: z.number(), days: z.number(), first: z.string(), last: z.string() });
 const marketSchema = z.object({
   panel: z.object({ stocks: z.number(), days: z.number() }),
-  parts: z.object({ train: part, validation: part, test: part }),
+  /** Absent where the runs consist of others, each with parts of its own. */
+  parts: z.object({ train: part, validation: part, test: part }).optional(),
 });
 const modelSchema = z.object({ model: z.object({ vocabulary: z.object({ source: z.number(), target: z.number() }) }) });
 
@@ -70,11 +71,12 @@ function sizesOf({ kind, settings }: DataSet): string {
     const market = firstFile(runs, 'data.json', marketSchema);
     if (market === undefined) return 'the runs do not say how large the data are.';
     const { panel, parts } = market;
-    const extents = Object.entries(parts).map(
+    const extents = Object.entries(parts ?? {}).map(
       ([name, { samples, days, first, last }]) =>
         `${name} ${count(samples)} samples on ${count(days)} days (${first} to ${last})`,
     );
-    return `${count(panel.stocks)} stocks on ${count(panel.days)} days; ${extents.join(', ')}.`;
+    const size = `${count(panel.stocks)} stocks on ${count(panel.days)} days`;
+    return extents.length === 0 ? `${size}.` : `${size}; ${extents.join(', ')}.`;
   }
   if (kind === 'translation') {
     const vocabulary = firstFile(runs, 'model.json', modelSchema)?.model.vocabulary;

@@ -231,7 +231,12 @@ function mapLines(schema: KeySchema, defaults: unknown): string[] {
 
 function keyLines(key: string, schema: KeySchema, value: unknown, required: boolean): string[] {
   const described = schema.description === undefined ? [] : comment(schema.description);
-  if (schema.properties !== undefined) return [...described, `${key}:`, ...indent(mapLines(schema, value))];
+  if (schema.properties !== undefined) {
+    const lines = [`${key}:`, ...indent(mapLines(schema, value))];
+    // An optional map with keys that it must have is no default.
+    const isLeftOut = !required && value === undefined && (schema.required?.length ?? 0) > 0;
+    return [...described, ...(isLeftOut ? commentedOut(lines) : lines)];
+  }
   if (discriminator(schema) !== undefined) return [...described, ...unionLines(key, schema, value)];
   if (schema.const !== undefined && required) return [...described, `${key}: ${JSON.stringify(schema.const)}`];
 
@@ -251,9 +256,17 @@ function unionLines(key: string, schema: KeySchema, value: unknown): string[] {
   return [chosen, ...members.filter((member) => member !== chosen)].flatMap((member, i) => {
     const described = member.description === undefined ? [] : comment(member.description);
     const lines = [...described, `${key}:`, ...indent(mapLines(member, i === 0 ? value : undefined))];
-    while (lines.at(-1) === '') lines.pop();
-    return i === 0 ? lines : ['', ...comment('Or:'), ...lines.map((line) => (line === '' ? '#' : `# ${line}`))];
+    return i === 0 ? trimmed(lines) : ['', ...comment('Or:'), ...commentedOut(lines)];
   });
+}
+
+function commentedOut(lines: readonly string[]): string[] {
+  return trimmed(lines).map((line) => (line === '' ? '#' : `# ${line}`));
+}
+
+/** Without empty lines at the end. */
+function trimmed(lines: readonly string[]): string[] {
+  return lines.slice(0, lines.findLastIndex((line) => line !== '') + 1);
 }
 
 function assignment(key: string, value: unknown): string[] {
