@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import { type MessagePort, Worker } from 'node:worker_threads';
 import { builtFile } from '../files.js';
 import { type Executable, type Run, Session, type TypedArray, type Value } from '../tensor/index.js';
 import type { Arena, Floats, ParameterSpec } from './arena.js';
@@ -68,57 +68,118 @@ export interface WorkerSetup {
   readonly sharedGrads: SharedArrayBuffer;
 }
 
-/** A worker thread with a replica of the model, seen from the trainer. */
-export class ReplicaWorker {
-  private settle: ((answer: Answer) => void) | undefined;
+/** A worker thread that answers tasks one after the other, in the order in which they were sent. */
+export class TaskThread<Task, Result> {
+  private readonly waiting: ((answer: Answer<Result>) => void)[] = [];
+  private failure: string | undefined;
 
   private constructor(
     private readonly worker: Worker,
-    /** Sum of the gradients of the shards computed last. */
-    readonly grads: Float32Array | Float64Array,
+    private readonly title: string,
   ) {
-    worker.on('message', (answer: Answer) => this.settle?.(answer));
-    worker.on('error', (error) => this.settle?.({ error: error.message }));
-    worker.on('exit', (code) => this.settle?.({ error: `it ended with code ${code}` }));
+    worker.on('message', (answer: Answer<Result>) => this.settle(answer));
+    worker.on('error', ({ message }) => this.fail(message));
+    worker.on('exit', (code) => this.fail(`it ended with code ${code}`));
   }
 
-  static async start(setup: Omit<WorkerSetup, 'sharedGrads'>): Promise<ReplicaWorker> {
-    const sharedGrads = new SharedArrayBuffer(setup.sharedValues.byteLength);
-    const worker = new Worker(builtFile('optim/replica-worker.js'), {
-      workerData: { ...setup, sharedGrads } satisfies WorkerSetup,
-    });
+  /** Starts a module of the build, which says 'ready' when it is. */
+  static async start<Task, Result>(
+    module: string,
+    workerData: object,
+    title: string,
+  ): Promise<TaskThread<Task, Result>> {
+    const worker = new Worker(builtFile(module), { workerData });
     await once(worker, 'message');
-    const seen = new ReplicaWorker(worker, floatsOver(sharedGrads, setup.dtype));
+    const seen = new TaskThread<Task, Result>(worker, title);
     // After the listeners, which count as a reason to wait: a process that fails elsewhere must be able to end.
     worker.unref();
     return seen;
   }
 
-  /** Starts shards at once and resolves with the outputs of each; their gradients are then in `grads`. */
-  async run(tasks: readonly ShardTask[]): Promise<Record<string, Value>[]> {
-    this.worker.ref();
-    const answer = new Promise<Answer>((resolve) => {
-      this.settle = resolve;
+  /** Tasks that have been sent and not answered. */
+  get pending(): number {
+    return this.waiting.length;
+  }
+
+  /** @param given buffers of the task that the thread may have: they are not copied, and gone from here */
+  async run(task: Task, given: readonly ArrayBuffer[] = []): Promise<Result> {
+    const answer = new Promise<Answer<Result>>((resolve) => {
+      if (this.failure === undefined) this.waiting.push(resolve);
+      else resolve({ error: this.failure });
     });
-    this.worker.postMessage(tasks);
-    const { outputs, error } = await answer;
-    this.settle = undefined;
-    this.worker.unref();
-    if (outputs === undefined) throw new Error(`a training worker failed: ${error}`);
-    return outputs;
+    this.worker.ref();
+    this.worker.postMessage(task, [...given]);
+    const { result, error } = await answer;
+    if (result === undefined) throw new Error(`a ${this.title} failed: ${error}`);
+    return result;
   }
 
   async stop(): Promise<void> {
     await this.worker.terminate();
+  }
+
+  private settle(answer: Answer<Result>): void {
+    this.waiting.shift()?.(answer);
+    if (this.waiting.length === 0) this.worker.unref();
+  }
+
+  private fail(error: string): void {
+    this.failure ??= error;
+    for (const resolve of this.waiting.splice(0)) resolve({ error });
+  }
+}
+
+/** What a `TaskThread` sends back. */
+export interface Answer<Result> {
+  readonly result?: Result;
+  readonly error?: string;
+}
+
+/** The thread's side of a `TaskThread`: answers each task with its result, or with the error's message. */
+export function answerTasks<Task, Result>(port: MessagePort, work: (task: Task) => Promise<Result>): void {
+  let last = Promise.resolve();
+  const send = (answer: Answer<Result>): void => port.postMessage(answer);
+  port.on('message', (task: Task) => {
+    last = last
+      .then(() => work(task))
+      .then(
+        (result) => send({ result }),
+        (error: unknown) => send({ error: error instanceof Error ? error.message : String(error) }),
+      );
+  });
+  port.postMessage('ready');
+}
+
+/** A worker thread with a replica of the model, seen from the trainer. */
+export class ReplicaWorker {
+  private constructor(
+    private readonly thread: TaskThread<readonly ShardTask[], Record<string, Value>[]>,
+    /** Sum of the gradients of the shards computed last. */
+    readonly grads: Float32Array | Float64Array,
+  ) {}
+
+  static async start(setup: Omit<WorkerSetup, 'sharedGrads'>): Promise<ReplicaWorker> {
+    const sharedGrads = new SharedArrayBuffer(setup.sharedValues.byteLength);
+    const data: WorkerSetup = { ...setup, sharedGrads };
+    const thread = await TaskThread.start<readonly ShardTask[], Record<string, Value>[]>(
+      'optim/replica-worker.js',
+      data,
+      'training worker',
+    );
+    return new ReplicaWorker(thread, floatsOver(sharedGrads, setup.dtype));
+  }
+
+  /** Starts shards at once and resolves with the outputs of each; their gradients are then in `grads`. */
+  run(tasks: readonly ShardTask[]): Promise<Record<string, Value>[]> {
+    return this.thread.run(tasks);
+  }
+
+  stop(): Promise<void> {
+    return this.thread.stop();
   }
 }
 
 /** The whole buffer as numbers of the given type. */
 export function floatsOver(buffer: SharedArrayBuffer, dtype: 'f32' | 'f64'): Float32Array | Float64Array {
   return dtype === 'f32' ? new Float32Array(buffer) : new Float64Array(buffer);
-}
-
-interface Answer {
-  readonly outputs?: Record<string, Value>[];
-  readonly error?: string;
 }
