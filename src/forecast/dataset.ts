@@ -57,6 +57,8 @@ export interface ForecastData {
   readonly test: Part;
   /** Stocks whose main labels are stale in training; undefined: none. */
   readonly stale?: StaleStocks;
+  /** Keeps what was read in a run folder, where reading takes long. */
+  keep(run: string): void;
 }
 
 export async function openForecastData(config: ForecastConfig): Promise<ForecastData> {
@@ -65,7 +67,7 @@ export async function openForecastData(config: ForecastConfig): Promise<Forecast
   if (main < 0) {
     throw new InputError(`${config.main} is not among the tasks ${horizons.join(', ')}`, { key: 'problem.main' });
   }
-  const { panel, cleaned, notes } = await openPanel(config.data, config.features);
+  const { panel, cleaned, notes, keep } = await openPanel(config.data, config.features);
   prepareWindows(cleaned);
   const spec = labelSpec(config);
   const { train, validation, test } = splitSamples(panel, config.split, labelReach(spec));
@@ -91,6 +93,7 @@ export async function openForecastData(config: ForecastConfig): Promise<Forecast
     // The last to be needed, and the largest: its labels are looked at when it is.
     test: lazyPart(test, () => labelTable(cleaned, test, spec)),
     stale,
+    keep,
   };
 }
 
@@ -292,7 +295,10 @@ function volatilityOf(panel: PricePanel, stock: number, first: number, last: num
   return count < 2 ? 0 : Math.sqrt(Math.max(0, squares / count - (sum / count) ** 2));
 }
 
-/** Writes what a run has learned from, and what was noticed while reading it, to `data.json` in its folder. */
+/**
+ * Writes what a run has learned from, and what was noticed while reading it, to `data.json` in its folder, and what was
+ * read beside it, so that the run's forecasts need not read it again.
+ */
 export function writeDataSummary(folder: string, data: ForecastData): void {
   const { panel, notes, horizons, main, features, train, validation, test } = data;
   const summary = {
@@ -309,6 +315,7 @@ export function writeDataSummary(folder: string, data: ForecastData): void {
     symbols: panel.symbols,
   };
   writeFileAtomic(join(folder, 'data.json'), `${JSON.stringify(summary, null, 1)}\n`);
+  data.keep(folder);
 }
 
 function extent({ calendar }: PricePanel, { length, day, dayStarts }: Samples) {

@@ -95,7 +95,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
   const forecaster = await openForecaster(run, threads);
   const { config } = forecaster;
   try {
-    const { panel, cleaned, notes } = await openPanel(config.data, config.features, options);
+    const { panel, cleaned, notes } = await openPanel(config.data, config.features, options, run);
     const data = evaluatedData(forecaster, panel, options.data);
     const { split, samples } = evaluatedSamples(config, panel, options);
     const { out = evaluationFolder(run, split, data) } = options;
