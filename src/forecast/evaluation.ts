@@ -67,6 +67,8 @@ export interface ForecastFigures {
     readonly turnover: number;
     /** Share of the worth that is invested, on average. */
     readonly exposure: number;
+    /** Money that could have been traded this way: see `capacityOf`. Null: the data has no volume, or nothing was traded. */
+    readonly capacity: number | null;
     /** How it was traded, and at which price of the day. */
     readonly settings: BacktestSettings;
     readonly price: 'open' | 'close';
@@ -173,6 +175,8 @@ export function judge(
       excessAfterCosts: course.excessAfterCosts,
       turnover: course.meanTurnover,
       exposure: course.meanExposure,
+      // JSON has no infinity.
+      capacity: Number.isFinite(course.capacity) ? course.capacity : null,
       settings: backtestSettings(trading, panel.calendar),
     },
   };
