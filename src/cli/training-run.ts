@@ -27,6 +27,7 @@ import {
 import {
   createStrategy,
   type EpisodeRecord,
+  extentFor,
   type Problem,
   partOf,
   requireSinglePass,
@@ -112,14 +113,15 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
     strategy = await createStrategy(config.strategy, problem, random.fork('strategy'), threads);
     requireSinglePass(strategy, config.earlyStopping.patience);
     const subject = trainee(problem, strategy);
-    const total = totalUpdates(config.training, strategy);
+    const extent = extentFor(problem, config.training);
+    const total = totalUpdates(extent, strategy);
     const logEvery = config.logging.everySteps;
     const sessionOptions = { folder, config, resume, total, quiet };
     const loop = async (session: Session): Promise<void> => {
       if (isFirst) problem.saveFiles?.(folder);
       try {
         await train(subject, session, {
-          ...config.training,
+          ...extent,
           logEvery,
           validation: validationMeasure(config),
           onEpisode,

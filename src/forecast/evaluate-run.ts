@@ -53,6 +53,7 @@ function textOf(evaluation: Evaluation): string {
     '',
     `backtest (${portfolioInWords(backtest.settings)}), turnover ${formatFigure(100 * backtest.turnover)} % a day, ` +
       `${formatFigure(100 * backtest.exposure)} % invested;`,
+    `${capacityText(backtest)};`,
     `${tradesText(backtest)}:`,
     textTable(
       ['', 'annual return', 'information ratio', 'maximum drawdown'],
@@ -86,6 +87,17 @@ function partInWords({ split, dates: [first, last], data }: Evaluation): string 
 
 function portfolioInWords({ top, drop, longShort }: Evaluation['backtest']['settings']): string {
   return `top ${top}${longShort ? ` long, bottom ${top} short` : ''}, ${drop} replaced a day`;
+}
+
+function capacityText({ capacity, settings: { participation } }: Evaluation['backtest']): string {
+  if (capacity === null) return 'capacity unknown, as there is no volume, or no trade';
+  const within = `${formatFigure(100 * participation)} % of what the stock trades that day`;
+  return `capacity ${formatMoney(capacity)}: with so much money 95 % of the trades are within ${within}`;
+}
+
+function formatMoney(money: number): string {
+  const [unit, name] = money >= 1e9 ? [1e9, ' billion'] : money >= 1e6 ? [1e6, ' million'] : [1, ''];
+  return `${formatFigure(money / unit)}${name}`;
 }
 
 function tradesText({ delay, price, settings: { trade } }: Evaluation['backtest']): string {

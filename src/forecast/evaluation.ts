@@ -71,6 +71,8 @@ export interface ForecastFigures {
     readonly turnover: number;
     /** Share of the worth that is invested, on average. */
     readonly exposure: number;
+    /** Money that could have been traded this way: see `capacityOf`. Null: the data has no volume, or nothing was traded. */
+    readonly capacity: number | null;
     /** How it was traded, and at which price of the day. */
     readonly settings: BacktestSettings;
     readonly price: 'open' | 'close';
@@ -109,7 +111,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
   const forecaster = await openForecaster(run, threads);
   const { config } = forecaster;
   try {
-    const { panel, cleaned, notes } = await openPanel(config.data, config.features, options);
+    const { panel, cleaned, notes } = await openPanel(config.data, config.features, options, run);
     const data = evaluatedData(forecaster, panel, options.data);
     const { split, samples } = evaluatedSamples(forecaster, panel, options);
     const { out = evaluationFolder(run, split, data) } = options;
@@ -202,6 +204,8 @@ export function judge(
       excessAfterCosts: course.excessAfterCosts,
       turnover: course.meanTurnover,
       exposure: course.meanExposure,
+      // JSON has no infinity.
+      capacity: Number.isFinite(course.capacity) ? course.capacity : null,
       settings: backtestSettings(trading, panel.calendar),
     },
   };

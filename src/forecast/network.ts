@@ -34,11 +34,6 @@ export interface Network extends NetworkOptions {
   /** Whether batches are made of whole days: the architecture sees them, or the loss does. */
   readonly wholeDays: boolean;
   readonly wholeBatch: boolean;
-  /**
-   * Threads of a forward pass where so many are free: the steps of a recurrence are too small to be divided, with two
-   * threads they take three times as long as with one.
-   */
-  forwardThreads(free: number): number;
   /** Columns of the forecasts: K with `heads`, else 1. */
   readonly columns: number;
   readonly inputs: InputTypes;
@@ -96,7 +91,6 @@ export function createNetwork(options: NetworkOptions): Network {
     wholeDays: seesDays || lossSeesDays,
     wholeBatch: wholeBatch || lossSeesDays,
     columns,
-    forwardThreads: (free) => (layout === 'time-major' ? 1 : free),
     inputs,
     forward: (p, given) => ({ forecasts: forecasts(p, given, { training: false, keep: () => {} }) }),
     trainingInputs: {
@@ -122,13 +116,16 @@ function architectureOf({ name }: ModelConfig): Architecture<ModelConfig> {
   return architecture;
 }
 
-/** The forward program with the parameters of an arena. */
-export async function openForward(network: Network, arena: Arena, threads: number): Promise<ForwardPass & Inference> {
+/**
+ * The forward program with the parameters of an arena. Many forecasts are spread over so many cores, one thread each: the
+ * steps of a recurrence are too small to be divided, with two threads they take three times as long as with one.
+ */
+export async function openForward(network: Network, arena: Arena, workers: number): Promise<ForwardPass & Inference> {
   const { forward: model, inputs } = network;
-  const inference = await Inference.create({ model, inputs, arena, threads: network.forwardThreads(threads) });
-  const forecast: ForwardPass['forecast'] = async (feeds) =>
-    (await inference.run(feeds)).forecasts.data as Float32Array;
-  return Object.assign(inference, { forecast });
+  const inference = await Inference.create({ model, inputs, arena, workers });
+  const forecastMany: ForwardPass['forecastMany'] = (count, feeds, take) =>
+    inference.runMany(count, feeds, ({ forecasts }, i) => take(forecasts.data as Float32Array, i));
+  return Object.assign(inference, { forecastMany });
 }
 
 /** x as an input of the programs, for so many samples. */
@@ -164,19 +161,30 @@ function dayValue({ samples, positions }: ForecastBatch): Value {
   return { data: BigInt64Array.from(positions, (i) => BigInt(samples.day[i])), shape: [positions.length] };
 }
 
+type Feeds = Readonly<Record<string, Value>>;
+
 /** Whatever runs the forward program. */
 interface ForwardPass {
-  forecast(feeds: Readonly<Record<string, Value>>): Promise<Float32Array>;
+  /** Takes the forecasts of so many batches, in any order. */
+  forecastMany(
+    count: number,
+    feedsOf: (i: number) => Feeds,
+    take: (forecasts: Float32Array, i: number) => void,
+  ): Promise<void>;
 }
 
 /** Forecasts [B, columns]; of one task for networks that are told the task. */
 export function forecastBatch(
   network: Network,
-  pass: ForwardPass,
+  training: { forecast(feeds: Feeds): Promise<Float32Array> },
   batch: ForecastBatch,
   task: number,
 ): Promise<Float32Array> {
-  return pass.forecast(feedsOf(network, batch, new Int32Array(batch.positions.length).fill(task)));
+  return training.forecast(feedsOfTask(network, batch, task));
+}
+
+function feedsOfTask(network: Network, batch: ForecastBatch, task: number): Feeds {
+  return feedsOf(network, batch, new Int32Array(batch.positions.length).fill(task));
 }
 
 /** Forecasts of one task for all samples, in their order. */
@@ -190,11 +198,12 @@ export async function forecastSamples(
   const out = new Float32Array(samples.length);
   const { columns } = network;
   const column = columns === 1 ? 0 : task;
-  for (const positions of piecesOf(samples, network.seesDays)) {
-    const batch = batchAt(data, { samples, labels: NO_LABELS }, positions, network.layout);
-    const values = await forecastBatch(network, pass, batch, task);
-    for (let i = 0; i < positions.length; i++) out[positions[i]] = values[i * columns + column];
-  }
+  const pieces = [...piecesOf(samples, network.seesDays)];
+  const feeds = (i: number): Feeds =>
+    feedsOfTask(network, batchAt(data, { samples, labels: NO_LABELS }, pieces[i], network.layout), task);
+  await pass.forecastMany(pieces.length, feeds, (values, i) => {
+    for (const [row, position] of pieces[i].entries()) out[position] = values[row * columns + column];
+  });
   return out;
 }
 

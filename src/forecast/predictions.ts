@@ -46,8 +46,8 @@ export async function forecastDays(run: string, options: ForecastOptions = {}): 
   const { config } = forecaster;
   try {
     // The index serves backtests alone; new prices need not hold it.
-    const data = { ...config.data, index: undefined };
-    const { panel, cleaned } = await openPanel(data, config.features, options);
+    const data = options.data === undefined ? config.data : { ...config.data, index: undefined };
+    const { panel, cleaned } = await openPanel(data, config.features, options, run);
     const [first, last] = wantedDays(panel.calendar, options, config.features.window);
     const samples = samplesBetween(panel, first, last);
     if (samples.length === 0) throw new InputError(`no stock of the market traded on ${panel.calendar[last]}`);

@@ -116,7 +116,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       workers: wholeBatch ? 1 : workers,
       threads: wholeBatch ? cores : threads,
       ranks: wholeBatch ? undefined : ranks,
-      forwardThreads: network.forwardThreads(cores),
+      forwardWorkers: cores,
       // Networks that need the whole batch are other functions in evaluation mode, by more than dropout.
       gradientOf: wholeBatch ? network.evaluated : undefined,
       start: run === undefined ? undefined : (arena) => warmStart(arena, run),

@@ -87,7 +87,8 @@ export function scoresOf(config: ForecastConfig, panel: PricePanel, samples: Sam
       labels: returns.subarray(from, to),
     });
   }
-  return { figures: forecastScores(days), daily: dailyScores(days), returns };
+  const daily = dailyScores(days);
+  return { figures: forecastScores(days, daily), daily, returns };
 }
 
 /** Refuses forecasts that scores would leave out as missing and a ranking could not place. */

@@ -36,9 +36,13 @@ export interface ForecastScores {
 /**
  * The scores of a forecast in qlib's conventions: a correlation per day over the pairs without NaN, days without a
  * correlation skipped by mean and standard deviation.
+ *
+ * @param daily the scores of each day, where they have been computed
  */
-export function forecastScores(days: readonly ForecastDay[]): ForecastScores {
-  const daily = dailyScores(days);
+export function forecastScores(
+  days: readonly ForecastDay[],
+  daily: readonly DailyScore[] = dailyScores(days),
+): ForecastScores {
   const ic = defined(daily.map((day) => day.IC));
   const rankIC = defined(daily.map((day) => day.RankIC));
   return {

@@ -1,5 +1,6 @@
 import type { Ranks } from '../ranks.js';
 import {
+  type Executable,
   grad,
   inEightBits,
   input,
@@ -14,8 +15,9 @@ import {
   type TensorType,
   type Value,
 } from '../tensor/index.js';
-import type { Arena } from './arena.js';
-import { batchAxis, gradientName, joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
+import type { Arena, ParameterSpec } from './arena.js';
+import { floatsOver, gradientName, TaskThread } from './replica.js';
+import { batchAxis, joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
 
 /** A model: a function that declares its parameters while it computes on symbolic inputs. */
 export type Model<I extends InputTypes, O extends Outputs = Outputs> = (
@@ -60,8 +62,10 @@ export interface InferenceConfig<I extends InputTypes> {
   readonly inputs: I;
   /** Whose parameters to use; it must have all that the model declares. */
   readonly arena: Arena;
-  /** Default 1. */
+  /** Threads inside one operation, of a single run. Default 1. */
   readonly threads?: number;
+  /** Cores that `runMany` keeps busy, each with runs of its own. Not with ranks. Default 1. */
+  readonly workers?: number;
   /** Multiply with parameters in 8 bits: faster, right to about 1 % (`inEightBits`). Default false. */
   readonly eightBit?: boolean;
   /** Processes that share every run: each computes some of the samples. Default: this one alone. */
@@ -76,19 +80,21 @@ export class Inference {
     private readonly session: Session,
     private readonly parameters: Readonly<Record<string, Value>>,
     private readonly division: Division | undefined,
+    private readonly helpers: Helpers | undefined,
   ) {}
 
   /** Traces the model and starts a session for it. */
   static async create<I extends InputTypes>(config: InferenceConfig<I>): Promise<Inference> {
-    const { model, inputs, arena, threads, eightBit = false, ranks, batch = 'B' } = config;
+    const { model, inputs, arena, workers = 1, eightBit = false, ranks, batch = 'B' } = config;
     const { program, parameters } = traceModel(model, inputs, undefined, arena.dtype);
-    const feeds = parameterFeeds(
-      arena,
-      parameters.map(({ name }) => name),
-    );
+    const names = parameters.map(({ name }) => name);
+    const feeds = parameterFeeds(arena, names);
     const division = ranks === undefined ? undefined : { ranks, inputs, batch };
     const executable = lower(eightBit ? inEightBits(program) : program);
-    return new Inference(await Session.create(executable, { threads }), feeds, division);
+    const helpers = workers > 1 && ranks === undefined ? new Helpers(executable, arena, names, workers - 1) : undefined;
+    // What helpers compute must be what is computed here.
+    const threads = helpers === undefined ? config.threads : 1;
+    return new Inference(await Session.create(executable, { threads }), feeds, division, helpers);
   }
 
   /** Computes the outputs with the current parameters. */
@@ -102,9 +108,45 @@ export class Inference {
       : this.runTogether(feeds, samples, division, options);
   }
 
+  /**
+   * Many runs with the same parameters, each as `run` would do it, on all cores. Inputs are asked for when it is their
+   * turn, each in arrays of its own, which are given away; outputs come in the order in which they are ready.
+   */
+  async runMany(
+    count: number,
+    feedsOf: (index: number) => Feeds,
+    take: (outputs: Record<string, Value>, index: number) => void,
+  ): Promise<void> {
+    const { helpers } = this;
+    if (helpers === undefined || count < FEW_RUNS) {
+      for (let i = 0; i < count; i++) take(await this.run(feedsOf(i)), i);
+      return;
+    }
+    helpers.begin();
+    let here: Promise<void> | undefined;
+    const running = new Set<Promise<void>>();
+    const failures: unknown[] = [];
+    const start = (job: Promise<void>): Promise<void> => {
+      const watched = job.catch((error: unknown) => void failures.push(error)).finally(() => running.delete(watched));
+      running.add(watched);
+      return watched;
+    };
+    for (let i = 0; i < count && failures.length === 0; i++) {
+      const received = (outputs: Record<string, Value>): void => take(outputs, i);
+      const helper = helpers.free();
+      if (helper === undefined) here = start(this.runHere(feedsOf(i)).then(received));
+      else start(helpers.send(helper, feedsOf(i)).then(received));
+      // One run at a time here, and each helper has its next one waiting.
+      while (here !== undefined && running.has(here) && helpers.free() === undefined) await Promise.race(running);
+    }
+    await Promise.all(running);
+    if (failures.length > 0) throw failures[0];
+  }
+
   /** Releases native memory and threads. */
-  close(): Promise<void> {
-    return this.session.close();
+  async close(): Promise<void> {
+    await this.helpers?.stop();
+    await this.session.close();
   }
 
   private runHere(feeds: Feeds, options?: Run): Promise<Record<string, Value>> {
@@ -133,6 +175,79 @@ export class Inference {
     );
   }
 }
+
+/** So few runs are done before a thread has started. */
+const FEW_RUNS = 4;
+
+/** All that a helper needs; sent to it once. */
+export interface HelperSetup {
+  readonly executable: Executable;
+  readonly parameters: readonly ParameterSpec[];
+  /** Those of the program. */
+  readonly names: readonly string[];
+  readonly dtype: 'f32' | 'f64';
+  readonly sharedValues: SharedArrayBuffer;
+}
+
+export interface ForwardTask {
+  readonly feeds: Feeds;
+  /** Another one than before: the shared parameters have changed. */
+  readonly version: number;
+}
+
+type Helper = TaskThread<ForwardTask, Record<string, Value>>;
+
+/** Threads that run a program forward beside this one, with the parameters of the same arena. */
+class Helpers {
+  /** Of the parameters in the shared memory. */
+  private version = 0;
+  private readonly ready: Helper[] = [];
+  private starting: Promise<void>[] | undefined;
+  private readonly failures: unknown[] = [];
+  private readonly sharedValues: SharedArrayBuffer;
+
+  constructor(
+    private readonly executable: Executable,
+    private readonly arena: Arena,
+    private readonly names: readonly string[],
+    private readonly count: number,
+  ) {
+    this.sharedValues = new SharedArrayBuffer(arena.values.byteLength);
+  }
+
+  /** Shares the parameters as they are now. The first time, the threads are started: they help as soon as they can. */
+  begin(): void {
+    const { arena, executable, names, sharedValues } = this;
+    floatsOver(sharedValues, arena.dtype).set(arena.values as never);
+    this.version++;
+    if (this.starting !== undefined) return;
+    const parameters = arena.names.map((name) => ({ name, shape: arena.shape(name) }));
+    const setup: HelperSetup = { executable, parameters, names, dtype: arena.dtype, sharedValues };
+    this.starting = Array.from({ length: this.count }, async () => {
+      this.ready.push(await TaskThread.start('optim/inference-worker.js', setup, 'forward worker'));
+    });
+    for (const start of this.starting) start.catch((error: unknown) => void this.failures.push(error));
+  }
+
+  /** A helper with room for another run. */
+  free(): Helper | undefined {
+    if (this.failures.length > 0) throw this.failures[0];
+    return this.ready.find(({ pending }) => pending < DEPTH);
+  }
+
+  send(helper: Helper, feeds: Feeds): Promise<Record<string, Value>> {
+    const buffers = new Set(Object.values(feeds).map(({ data }) => data.buffer as ArrayBuffer));
+    return helper.run({ feeds, version: this.version }, [...buffers]);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.allSettled(this.starting ?? []);
+    await Promise.all(this.ready.map((helper) => helper.stop()));
+  }
+}
+
+/** Runs that a helper is sent at a time: while it is at one, the next lies there. */
+const DEPTH = 2;
 
 interface Division {
   readonly ranks: Ranks;

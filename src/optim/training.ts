@@ -13,17 +13,8 @@ import {
   type OptimizerState,
   optimizer,
 } from './optimizer.js';
-import {
-  floatsOver,
-  GradientExchange,
-  joinOutputs,
-  Replica,
-  ReplicaWorker,
-  type ShardTask,
-  samplesOf,
-  shard,
-  shardBounds,
-} from './shards.js';
+import { floatsOver, Replica, ReplicaWorker, type ShardTask } from './replica.js';
+import { GradientExchange, joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
 
 /** What to train, how, and with how many workers. */
 export interface TrainingConfig<I extends InputTypes> {
@@ -97,16 +88,18 @@ export class Training {
       initialize(arena.value(name), shape, random.fork(`parameter ${name}`));
     }
     const executable = lower(program);
-    const replica = await Replica.create(executable, arena, workers > 1 ? 1 : threads);
     let shared: Float32Array | Float64Array | undefined;
-    const helpers: ReplicaWorker[] = [];
+    let starting: Promise<ReplicaWorker>[] = [];
     if (workers > 1) {
       const sharedValues = new SharedArrayBuffer(arena.values.byteLength);
       shared = floatsOver(sharedValues, dtype);
       const specs = parameters.map(({ name, shape }) => ({ name, shape }));
       const setup = { executable, parameters: specs, dtype, sharedValues };
-      helpers.push(...(await Promise.all(Array.from({ length: workers - 1 }, () => ReplicaWorker.start(setup)))));
+      starting = Array.from({ length: workers - 1 }, () => ReplicaWorker.start(setup));
     }
+    // While the threads start: compiling the program takes half a second on each of them.
+    const compiled = Replica.create(executable, arena, workers > 1 ? 1 : threads);
+    const [replica, ...helpers] = await Promise.all([compiled, ...starting]);
     const exchange = ranks === undefined ? undefined : new GradientExchange(ranks, arena);
     const general = config as unknown as TrainingConfig<InputTypes>;
     const dropout = random.fork('dropout');

@@ -109,6 +109,10 @@ const forecastScores = z.object({
     excess: risk,
     excessAfterCosts: risk,
     turnover: figure,
+    /** Share of the worth that is invested; undefined in evaluations of earlier versions, as is the next. */
+    exposure: figure.optional(),
+    /** Money that could have been traded this way; null where nothing tells. */
+    capacity: z.number().nullable().optional(),
   }),
   /** Of a walk-forward: its windows, with what the model of each came to on its days. */
   windows: z

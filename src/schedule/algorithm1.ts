@@ -14,6 +14,11 @@ export const trainingSchema = section({
 /** How long Algorithm 1 runs: the `training` of a configuration. */
 export type Extent = Readonly<z.output<typeof trainingSchema>>;
 
+/** How long a problem is trained: as the configuration says, or in one episode until its model is complete. */
+export function extentFor({ updates }: Pick<Problem, 'updates'>, extent: Extent): Extent {
+  return updates === undefined ? extent : { episodes: 1, steps: updates };
+}
+
 /** An update that has been made. */
 export interface Update {
   /** t, from 1. */

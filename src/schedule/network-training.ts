@@ -38,8 +38,8 @@ export interface NetworkTrainingOptions {
   readonly workers: number;
   readonly threads: number;
   readonly ranks?: Ranks;
-  /** Threads of a forward pass. Default 1. */
-  readonly forwardThreads?: number;
+  /** Cores that many forecasts are spread over. Default 1. */
+  readonly forwardWorkers?: number;
   /** A loss of its own to take gradients of, in evaluation mode. Default: that of the training program. */
   readonly gradientOf?: Model<InputTypes>;
   /** Sets the parameters that the training starts from. Default: those of the initialisers. */
@@ -78,7 +78,7 @@ export class NetworkTraining {
       const { arena } = training;
       options.start?.(arena);
       const { forward: model, inputs } = programs;
-      const inference = await Inference.create({ model, inputs, arena, threads: options.forwardThreads, ranks });
+      const inference = await Inference.create({ model, inputs, arena, workers: options.forwardWorkers, ranks });
       return new NetworkTraining(programs, training, rate, inference, gradientOf);
     } catch (error) {
       // The threads of the workers would keep the process alive.
@@ -104,6 +104,11 @@ export class NetworkTraining {
   /** `forecasts` of the forward program, [B, columns]. */
   async forecast(feeds: Feeds): Promise<Float32Array> {
     return (await this.inference.run(feeds)).forecasts.data as Float32Array;
+  }
+
+  /** The same of many batches, on all cores; they come in the order in which they are ready. */
+  forecastMany(count: number, feedsOf: (i: number) => Feeds, take: (forecasts: Float32Array, i: number) => void) {
+    return this.inference.runMany(count, feedsOf, ({ forecasts }, i) => take(forecasts.data as Float32Array, i));
   }
 
   /** Writes ∇θ of the loss of these inputs of the training program. */

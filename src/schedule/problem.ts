@@ -121,6 +121,8 @@ export interface Problem<Batch = unknown> extends Resumable {
   readonly main: number;
   /** Everything the scheduler may see, in the order of the columns. */
   readonly features: readonly FeatureGroup[];
+  /** Updates after which the model is complete, whatever `training` asks for. Default: none, it goes on learning. */
+  readonly updates?: number;
 
   /** The next minibatch of the training data. */
   nextBatch(): Batch | Promise<Batch>;

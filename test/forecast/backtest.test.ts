@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { backtest as tradeOn } from '../../src/forecast/backtest/backtest.js';
+import { capacityOf, backtest as tradeOn } from '../../src/forecast/backtest/backtest.js';
 import { Account, topkDrop } from '../../src/forecast/backtest/portfolio.js';
 import { groupReturns, risk } from '../../src/forecast/backtest/risk.js';
 import { backtestSchema, backtestSettings } from '../../src/forecast/backtest/settings.js';
@@ -251,6 +251,42 @@ describe('the settings of a backtest', () => {
     expect([...course.value].map((x) => x.toFixed(2))).toEqual(['999.00', '1095.61', '1150.39']);
     expect(course.turnover[1]).toBeCloseTo(2.197, 3);
     expect(course.costs[1]).toBeCloseTo(0.0033, 4);
+  });
+
+  it('tell how much money could be traded, from the volume', () => {
+    // The worked example, with 100 shares of each stock a day. Shares of the worth and market values of its three trades:
+    //   buy A   .999           1,000   of which a twentieth is a trade of 50 ∕ .999 = 50.05
+    //   sell A  1.1            1,100                                     55 ∕ 1.1 = 50
+    //   buy B   1095.61 ∕ 999  2,000                                     100 ∕ 1.0967 = 91.18
+    // The sale of A alone is more than 5 % of what is traded, and it reaches the twentieth first.
+    const panel = panelOfCloses({ A: [10, 10, 11, 11], B: [20, 20, 20, 21] });
+    const samples = samplesBetween(panel, 0, 2);
+    const forecasts = [1, 0, 0, 1, 0, 1];
+    const settings = {
+      top: 1,
+      drop: 1,
+      costs: { buy: 0.001, sell: 0.002, minimum: 0 },
+      cash: 1000,
+      invested: 1,
+      limit: null,
+    };
+    expect(backtest(panel, samples, forecasts, 1, settings).capacity).toBeCloseTo(50, 9);
+    // With twice the share of the market twice the money; the money to begin with does not matter.
+    const other = { ...settings, participation: 0.1, cash: 77 };
+    expect(backtest(panel, samples, forecasts, 1, other).capacity).toBeCloseTo(100, 9);
+    const without = { ...panel, fields: ['open', 'high', 'low', 'close', 'other'] };
+    expect(backtest(without, samples, forecasts, 1, settings).capacity).toBeNull();
+  });
+
+  it('call 5 % of the traded value thin', () => {
+    const trades = [
+      { share: 0.04, marketValue: 1 },
+      { share: 0.02, marketValue: 10 },
+      { share: 0.94, marketValue: 1000 },
+    ];
+    // The first is 4 % of all; with the second it is 6 %, and that one allows .5 · 10 ∕ .02.
+    expect(capacityOf(trades, 0.5)).toBeCloseTo(250, 9);
+    expect(capacityOf([], 0.5)).toBe(Number.POSITIVE_INFINITY);
   });
 
   it('trade at the open, with worth at the close', () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { columnCount, type FeatureSpec, gather } from '../../src/forecast/data/features.js';
 import { fitNormaliser, median, normaliserFromJson, normaliserToJson } from '../../src/forecast/data/normaliser.js';
 import { FIELDS, type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
+import { Random } from '../../src/random.js';
 import { dates, panelOfCloses } from './panels.js';
 
 /** Two stocks, three days; open, high, low, close, volume of each. */
@@ -94,6 +95,25 @@ describe('the median', () => {
       }),
     );
     expect(median(new Float32Array(0))).toBeNaN();
+  });
+
+  it('of many values is exact too, in whatever order they come and however often', () => {
+    const draws = new Random('median');
+    const orders: Record<string, (i: number) => number> = {
+      'at random': () => draws.uniform() - 0.3,
+      ascending: (i) => i - 4000,
+      'few values': () => draws.int(3) - 1,
+      // Every fifth value, which a sample with that step alone would see, is far above the others.
+      'misleading to a sample': (i) => (i % 5 === 0 ? 100 + i : -i),
+    };
+    for (const [order, value] of Object.entries(orders)) {
+      for (const length of [5120, 5121, 9999]) {
+        const values = Float32Array.from({ length }, (_, i) => value(i));
+        const sorted = values.toSorted();
+        const expected = (sorted[(length - 1) >> 1]! + sorted[length >> 1]!) / 2;
+        expect(median(values) + 0, order).toBe(expected + 0);
+      }
+    }
   });
 });
 

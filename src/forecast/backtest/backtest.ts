@@ -29,6 +29,8 @@ export interface Backtest {
   readonly benchmarkName: string;
   readonly meanTurnover: number;
   readonly meanExposure: number;
+  /** Money that could have been traded this way (`capacityOf`); null where the data has no volume. */
+  readonly capacity: number | null;
   /** Dates of forecasts for fewer stocks than there are to hold. */
   readonly thinDays: readonly string[];
   readonly portfolio: Risk;
@@ -85,16 +87,18 @@ export function backtest(
   const { cash, days, longShort } = settings;
   const long = side(forecasts);
   const whole = longShort ? hedged(long, side(Float64Array.from(forecasts, (x) => -x)), cash) : long;
-  const { returns, costs, turnover } = whole;
+  const { trades: _, ...series } = whole;
+  const { returns, costs, turnover } = series;
   const benchmark = benchmarkReturns(panel, first, last, settings);
   const net = returns.map((r, i) => r - costs[i]);
   return {
     dates: panel.calendar.slice(first, last + 1),
-    ...whole,
+    ...series,
     benchmark: benchmark.returns,
     benchmarkName: benchmark.name,
     meanTurnover: mean(turnover),
     meanExposure: mean(whole.exposure),
+    capacity: fieldOffset(panel, 'volume') < 0 ? null : capacityOf(whole.trades, settings.participation),
     thinDays: thinDays(panel, samples, settings),
     portfolio: risk(net, days),
     market: risk(benchmark.returns, days),
@@ -125,7 +129,35 @@ function parseOptions(options: BacktestOptions): BacktestConfig {
 }
 
 /** The course of one side, a value a day. */
-type Side = Pick<Backtest, 'value' | 'returns' | 'costs' | 'turnover' | 'exposure'>;
+type Side = Pick<Backtest, 'value' | 'returns' | 'costs' | 'turnover' | 'exposure'> & { readonly trades: Trade[] };
+
+/** A purchase or a sale. */
+export interface Trade {
+  /** As a fraction of the worth of the portfolio on the evening before. */
+  readonly share: number;
+  /** What the stock traded that day in the whole market, in money. */
+  readonly marketValue: number;
+}
+
+/**
+ * The money at which 95 % of what is traded would stay within `participation` of the market. A portfolio of M trades
+ * shareᵢ · M, which is that part of the market's value Vᵢ at Mᵢ = participation · Vᵢ ∕ shareᵢ. The capacity is the Mᵢ below
+ * which 5 % of the traded value lies. Infinite where nothing is traded.
+ */
+export function capacityOf(trades: readonly Trade[], participation: number): number {
+  const limits = trades.map(({ share, marketValue }) => ({ share, money: (participation * marketValue) / share }));
+  limits.sort((a, b) => a.money - b.money);
+  let left = THIN_SHARE * limits.reduce((sum, { share }) => sum + share, 0);
+  // Slack: a sum of many shares may miss the twentieth of them all by rounding.
+  const limit = limits.find(({ share }) => {
+    left -= share;
+    return left < -1e-12;
+  });
+  return limit?.money ?? Number.POSITIVE_INFINITY;
+}
+
+/** Of the traded value, which may go beyond the share of the market. */
+const THIN_SHARE = 0.05;
 
 function simulate(
   panel: PricePanel,
@@ -140,13 +172,17 @@ function simulate(
   const length = last - first + 1;
   const [value, returns, costs, turnover, exposure] = [0, 0, 0, 0, 0].map(() => new Float64Array(length));
   const signal = new Signal(panel, samples, forecasts);
+  const trades: Trade[] = [];
   let before = cash;
   for (let i = 0; i < length; i++) {
     market.advance();
     const { traded, paid } = account;
     const held = account.held();
     const known = signal.on(first + i - delay, held);
-    if (known !== undefined) trade(account, market, topkDrop(held, known, top, drop), known, settings);
+    const record = (stock: number, value: number): void => {
+      if (value > 0) trades.push({ share: value / before, marketValue: market.tradedValue(stock) });
+    };
+    if (known !== undefined) trade(account, market, topkDrop(held, known, top, drop), known, settings, record);
     value[i] = account.value(market.prices);
     costs[i] = (account.paid - paid) / before;
     returns[i] = value[i] / before - 1 + costs[i];
@@ -154,7 +190,7 @@ function simulate(
     exposure[i] = account.holdings(market.prices) / value[i];
     before = value[i];
   }
-  return { value, returns, costs, turnover, exposure };
+  return { value, returns, costs, turnover, exposure, trades };
 }
 
 /** Long one side and short the other, both with the worth of the evening before. */
@@ -166,7 +202,8 @@ function hedged(long: Side, short: Side, cash: number): Side {
     worth *= 1 + r - costs[i];
     return worth;
   });
-  return { value, returns, costs, turnover: sum('turnover'), exposure: sum('exposure') };
+  const trades = [...long.trades, ...short.trades];
+  return { value, returns, costs, turnover: sum('turnover'), exposure: sum('exposure'), trades };
 }
 
 function trade(
@@ -175,15 +212,21 @@ function trade(
   { sell, buy }: Decision,
   forecasts: Float64Array,
   { invested, limit, weights }: BacktestSettings,
+  record: (stock: number, value: number) => void,
 ): void {
-  for (const stock of sell) if (market.tradable(stock, limit)) account.sell(stock, market.tradePrice(stock));
+  const booked = (stock: number, order: () => void): void => {
+    const { traded } = account;
+    if (market.tradable(stock, limit)) order();
+    record(stock, account.traded - traded);
+  };
+  for (const stock of sell) booked(stock, () => account.sell(stock, market.tradePrice(stock)));
   const budget = account.cash * invested;
   const amounts =
     weights === 'equal'
       ? buy.map(() => budget / buy.length)
       : scoreShares(buy, forecasts).map((share) => budget * share);
   for (const [i, stock] of buy.entries()) {
-    if (market.tradable(stock, limit)) account.buy(stock, market.tradePrice(stock), amounts[i]);
+    booked(stock, () => account.buy(stock, market.tradePrice(stock), amounts[i]));
   }
 }
 
@@ -260,6 +303,12 @@ class Market {
   /** The price that a stock is bought and sold at on this day; NaN where there is none. */
   tradePrice(stock: number): number {
     return this.at(stock, this.traded);
+  }
+
+  /** Volume times the mean price of the day, or its close; NaN where there is no volume. */
+  tradedValue(stock: number): number {
+    const [volume, vwap] = ['volume', 'vwap'].map((field) => valueAt(this.panel, this.day, stock, field));
+    return volume * (vwap > 0 ? vwap : this.prices[stock]);
   }
 
   tradable(stock: number, limit: number | null): boolean {

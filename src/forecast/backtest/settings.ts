@@ -61,6 +61,12 @@ export const backtestSchema = section({
     .describe(
       'What returns are compared with: the index of the data, the mean of all members, or nothing. auto: the index where there is one, else the members; nothing with longShort.',
     ),
+  participation: z
+    .number()
+    .positive()
+    .max(1)
+    .default(0.05)
+    .describe('Share of the value that a stock trades in a day that a trade may take, for the capacity.'),
   cash: z.number().positive().default(1e8).describe('Money to begin with.'),
   invested: z
     .number()

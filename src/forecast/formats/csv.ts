@@ -1,5 +1,5 @@
 import { readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { csvNumber, isCsvName, readCsvRows } from '../../csv.js';
 import { InputError } from '../../errors.js';
@@ -30,6 +30,7 @@ export const csv = dataFormat({
   title: 'CSV',
   recognises: (path, isFolder) => isFolder || isCsvName(path),
   read,
+  files: (source) => [...filesOf(source.path), ...(source.members === undefined ? [] : [source.members])],
 });
 
 /** Reads prices from a CSV file or a folder of them. */
@@ -45,14 +46,18 @@ export function readCsv(source: SourceOptions<typeof schema>, options: ReadOptio
  */
 async function read(source: CsvSource, options: ReadOptions): Promise<Reading> {
   const table = new TableInput(source, options);
-  if (isFolder(source.path)) {
-    const files = readdirSync(source.path).filter(isCsvName).sort();
-    if (files.length === 0) throw new InputError('there is no CSV file in this folder', { file: source.path });
-    for (const name of files) await table.read(join(source.path, name), name.replace(/\.csv(\.gz)?$/i, ''));
-  } else {
-    await table.read(source.path, undefined);
+  const isOne = !isFolder(source.path);
+  for (const file of filesOf(source.path)) {
+    await table.read(file, isOne ? undefined : basename(file).replace(/\.csv(\.gz)?$/i, ''));
   }
   return table.finish();
+}
+
+function filesOf(path: string): readonly string[] {
+  if (!isFolder(path)) return [path];
+  const names = readdirSync(path).filter(isCsvName).sort();
+  if (names.length === 0) throw new InputError('there is no CSV file in this folder', { file: path });
+  return names.map((name) => join(path, name));
 }
 
 /**

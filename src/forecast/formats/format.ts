@@ -17,6 +17,11 @@ export interface DataFormat<S extends FormatSchema = FormatSchema> {
   recognises?(path: string, isFolder: boolean): boolean;
   /** Reads the data. */
   read(source: z.output<S>, options: ReadOptions): Reading | Promise<Reading>;
+  /**
+   * The files that a reading is made from and nothing else, for formats that are worth keeping in a run folder once read.
+   * `cleaned` must be the panel with other values at most. Default: what is read is not kept.
+   */
+  files?(source: z.output<S>): readonly string[];
 }
 
 /** What a run wants to read besides prices. */

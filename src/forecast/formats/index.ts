@@ -1,8 +1,10 @@
 import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { fileError } from '../../files.js';
 import { type FeatureSpec, factorsOf, withFeatures } from '../data/features.js';
+import { CACHE_FILE, cacheKey, readCache, writeCache } from './cache.js';
 import { csv } from './csv.js';
 import { type DataFormat, type FormatSchema, fillSource, type Reading, type ReadOptions } from './format.js';
 import { parquet } from './parquet.js';
@@ -35,6 +37,25 @@ export async function readPanel(
   return await format.read(fillSource(format, source), options);
 }
 
+/** A reading of a configuration's own data, and how to keep it. */
+export interface OwnReading extends Reading {
+  /** Writes what was read into the run folder, for formats that take long to read. */
+  keep(run: string): void;
+}
+
+/** Reads the data of a configuration, or takes what was kept in the run folder if it is still what would be read. */
+async function readOwn(config: DataConfig, options: ReadOptions, run: string | undefined): Promise<OwnReading> {
+  const format = formatNamed(config.format);
+  const source = fillSource(format, config);
+  const files = format.files?.(source);
+  if (files === undefined) return { ...(await format.read(source, options)), keep: () => {} };
+  const key = cacheKey({ ...source, ...options }, files);
+  const kept = run === undefined ? undefined : readCache(join(run, CACHE_FILE), key);
+  if (kept !== undefined) return { ...kept, keep: () => {} };
+  const reading = await format.read(source, options);
+  return { ...reading, keep: (folder) => writeCache(join(folder, CACHE_FILE), key, reading) };
+}
+
 /** Data in place of that of a configuration. */
 export interface OtherData {
   /** Prices in any known format. Default: the configuration's own. */
@@ -44,11 +65,25 @@ export interface OtherData {
 }
 
 /**
- * The prices that a configuration names, or others; `cleaned` has what the features of the model need. The mapping of columns and the like hold for the others too, as far as
- * their format knows them; they may begin and end on other days: the run's dates are those of its own data.
+ * The prices that a configuration names, or others; `cleaned` has what the features of the model need. The mapping of
+ * columns and the like hold for the others too, as far as their format knows them; they may begin and end on other days:
+ * the run's dates are those of its own data.
+ *
+ * @param run folder of the run whose own data they are: what was read is taken from there, and kept there
  */
-export async function openPanel(config: DataConfig, features: FeatureSpec, other: OtherData = {}): Promise<Reading> {
-  const reading = await readOther(config, other, { factors: factorsOf(features) });
+export async function openPanel(
+  config: DataConfig,
+  features: FeatureSpec,
+  other: OtherData = {},
+  run?: string,
+): Promise<OwnReading> {
+  if (other.data === undefined && other.columns !== undefined) {
+    throw new InputError('expected --data, whose columns they are', { key: '--columns' });
+  }
+  const options = { factors: factorsOf(features) };
+  const reading =
+    other.data === undefined ? await readOwn(config, options, run) : await readOther(config, other, options);
+  if (run !== undefined) reading.keep(run);
   const absent = factorsOf(features).find((factor) => !reading.panel.fields.includes(factor));
   if (absent !== undefined) {
     throw new InputError(`the data has no column ${JSON.stringify(absent)}`, { key: 'problem.features.columns' });
@@ -56,15 +91,14 @@ export async function openPanel(config: DataConfig, features: FeatureSpec, other
   return { ...reading, cleaned: withFeatures(reading.cleaned, features) };
 }
 
-function readOther(config: DataConfig, other: OtherData, options: ReadOptions): Promise<Reading> {
-  const { data: path, columns } = other;
-  if (path === undefined) {
-    if (columns !== undefined) throw new InputError('expected --data, whose columns they are', { key: '--columns' });
-    return readPanel(config, options);
-  }
+async function readOther(config: DataConfig, { data: path, columns }: OtherData, options: ReadOptions) {
   const { format: _, start: _start, end: _end, ...rest } = config;
   const mapped = { ...(rest.columns as object | undefined), ...columns };
-  return readPanel({ ...rest, columns: Object.keys(mapped).length === 0 ? undefined : mapped, path }, options);
+  const reading = await readPanel(
+    { ...rest, columns: Object.keys(mapped).length === 0 ? undefined : mapped, path },
+    options,
+  );
+  return { ...reading, keep: () => {} };
 }
 
 function formatNamed(name: string): DataFormat {

@@ -27,6 +27,7 @@ export const parquet = dataFormat({
   title: 'Parquet',
   recognises: (path, isFolder) => !isFolder && ['.parquet', '.pq'].includes(extname(path).toLowerCase()),
   read: (source, options) => read(source, options),
+  files: ({ path, members }) => [path, ...(members === undefined ? [] : [members])],
 });
 
 /**

@@ -6,9 +6,7 @@ import { forecastModel } from './model.js';
 /** Boosted trees are no network: `trees/` grows them. */
 export const trees = forecastModel({
   schema: z.strictObject({
-    name: z
-      .literal('trees')
-      .describe('Gradient-boosted trees. An update grows the whole ensemble: one episode of one step.'),
+    name: z.literal('trees').describe('Gradient-boosted trees, all grown in one update, whatever training says.'),
     ...treeKeys(),
   }),
   title: 'trees',

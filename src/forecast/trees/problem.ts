@@ -41,9 +41,9 @@ type TreesConfig = ForecastConfig & { readonly model: Partial<TreeOptions> & { r
 type TreesBatch = Part;
 
 /**
- * Forecasting with boosted trees. Trees see all samples at once, so that a batch is the whole training part and an update
- * grows a new ensemble on the labels of the chosen tasks: a strategy that learns from episodes has nothing to learn here.
- * With one episode of one step the run is LightGBM's usual training, stopped early by the main task's validation loss.
+ * Forecasting with boosted trees. Trees see all samples at once, so that a batch is the whole training part and the only
+ * update grows the ensemble on the labels of the chosen tasks: a strategy that learns from episodes has nothing to learn
+ * here. The run is LightGBM's usual training, stopped early by the main task's validation loss.
  */
 export class TreesProblem implements Problem<TreesBatch> {
   readonly tasks: readonly Task[];
@@ -51,7 +51,9 @@ export class TreesProblem implements Problem<TreesBatch> {
   readonly features: readonly FeatureGroup[];
   /** Section 5 of the paper: from day 1 to the most difficult. */
   readonly curriculum = { easiest: 'first', until: 'hardest' } as const;
-  private updates = 0;
+  /** All trees are grown in one, however many a configuration asks for. */
+  readonly updates = 1;
+  private grown = 0;
   private trees: BoostedTrees | undefined;
 
   constructor(
@@ -95,10 +97,10 @@ export class TreesProblem implements Problem<TreesBatch> {
         table: tableOf(cleaned, features, watched.samples),
         labels: Float64Array.from({ length: watched.samples.length }, (_, i) => watched.labels[i * K + this.main]),
       },
-      options: { ...options, seed: this.random.fork(`update ${this.updates}`).uint32(), threads: this.threads },
+      options: { ...options, seed: this.random.fork(`update ${this.grown}`).uint32(), threads: this.threads },
     });
     this.trees = model;
-    this.updates++;
+    this.grown++;
     return rounds.at(-1)?.trainingLoss ?? Number.NaN;
   }
 
@@ -121,12 +123,12 @@ export class TreesProblem implements Problem<TreesBatch> {
   }
 
   capture(): Snapshot {
-    return stateOnly({ updates: this.updates, trees: this.trees && treesToJson(this.trees) } satisfies TreesState);
+    return stateOnly({ updates: this.grown, trees: this.trees && treesToJson(this.trees) } satisfies TreesState);
   }
 
   restore({ state }: Snapshot): void {
     const { updates, trees } = state as TreesState;
-    this.updates = updates;
+    this.grown = updates;
     this.trees = trees && treesFromJson(trees);
   }
 
