@@ -16,6 +16,7 @@ export {
   type RunFolder,
   type RunInfo,
   type RunState,
+  recordState,
   resumeRun,
 } from './folder.js';
 export { SaveSchedule, type SaveScheduleOptions } from './folder-session.js';

@@ -23,7 +23,7 @@ import { FEATURES, MainLosses, ORIGIN, writeRows } from './features.js';
 import { waitInfluence } from './influence.js';
 import { inOrder, LossEvaluation } from './loss-evaluation.js';
 import { lossModel, targetTokens, updateFeeds } from './model/loss.js';
-import { saveTranslation, warmStart } from './trained.js';
+import { FULL, saveTranslation, warmStart } from './trained.js';
 import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from './training.js';
 
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
@@ -270,9 +270,6 @@ interface DataState {
   readonly batches: Snapshot['state'];
   readonly turn: number;
 }
-
-/** A wait this long means "full sentence". */
-const FULL = 1_000_000;
 
 function waitTasks(waits: number | 'full'): Task[] {
   if (waits === 'full') return [{ name: 'full', number: FULL }];

@@ -5,11 +5,14 @@ import { readJsonFile, writeFileAtomic } from '../files.js';
 import { Arena, traceModel } from '../optim/index.js';
 import { type CheckpointChoice, openRun } from '../run/index.js';
 import { loadParameters } from '../schedule/index.js';
-import { evaluationMode, type TranslationModel } from './model/config.js';
+import { ACTIVATION_NAMES, evaluationMode, type TranslationModel } from './model/config.js';
 import { lossInputs, lossModel } from './model/loss.js';
 import { ATTENTIONS, type MonotonicModel } from './monotonic/config.js';
 import { monotonicLossModel } from './monotonic/loss.js';
 import { type Languages, loadLanguages, saveLanguages } from './text/languages.js';
+
+/** A wait this long means "full sentence". */
+export const FULL = 1_000_000;
 
 /** What a run folder says about its model, besides the parameters. */
 export interface TranslationInfo {
@@ -135,7 +138,11 @@ const sizesSchema = z.strictObject({
   attentionDropout: rate,
   activationDropout: rate,
   norm: z.enum(['post', 'pre']).optional(),
-  activation: z.enum(['relu', 'gelu']).optional(),
+  activation: z.enum(ACTIVATION_NAMES).optional(),
+  positions: z.enum(['fairseq', 'marian']).optional(),
+  scaleEmbeddings: z.boolean().optional(),
+  outputBias: z.boolean().optional(),
+  start: z.enum(['eos', 'pad']).optional(),
   sharedEmbeddings: z.enum(['none', 'decoder', 'all']),
   encoder: z.enum(['unidirectional', 'bidirectional']),
   maxPositions: size,

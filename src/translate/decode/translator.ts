@@ -3,7 +3,7 @@ import type { CheckpointChoice } from '../../run/index.js';
 import { openRun } from '../../run/index.js';
 import { stoppingAttention } from '../monotonic/steps.js';
 import { createPolicy, ownPolicy, type PolicySpec, parsePolicies, type TrainedFor } from '../policies/index.js';
-import type { Language, Languages } from '../text/languages.js';
+import { firstToken, type Language, type Languages } from '../text/languages.js';
 import { textPipeline } from '../text/pipeline.js';
 import { special } from '../text/vocabulary.js';
 import { openTrained, trainedMonotonic } from '../trained.js';
@@ -190,7 +190,8 @@ export async function openModel(run: string, options: OpenOptions = {}): Promise
 
 async function openTranslation(run: string, { checkpoint, beam, threads }: OpenOptions): Promise<OpenedModel> {
   const { model, arena, waits, main, languages, step } = openTrained(run, checkpoint);
-  const steps = await createStepModel(model, arena, { beam, threads, redecodes: waits === 'full' });
+  const first = firstToken(languages);
+  const steps = await createStepModel(model, arena, { beam, threads, redecodes: waits === 'full', first });
   return { steps, languages, step, training: waits === 'full' ? 'full' : main };
 }
 

@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { section } from '../../run/index.js';
 
+export const ACTIVATION_NAMES = ['relu', 'gelu', 'swish'] as const;
+export type Activation = (typeof ACTIVATION_NAMES)[number];
+
 /** The sizes of a Transformer for translation, as it is built. */
 export interface TranslationModelConfig {
   readonly encoderLayers: number;
@@ -21,7 +24,15 @@ export interface TranslationModelConfig {
   /** Normalise after the sum of each block (Vaswani et al. 2017) or before the block (Xiong et al. 2020). Default post. */
   readonly norm?: 'post' | 'pre';
   /** Between the two feed-forward layers. Default relu. */
-  readonly activation?: 'relu' | 'gelu';
+  readonly activation?: Activation;
+  /** Sinusoidal positions as fairseq or as Marian numbers and spaces them. Default fairseq. */
+  readonly positions?: 'fairseq' | 'marian';
+  /** Whether embeddings are multiplied with √d. Default true. */
+  readonly scaleEmbeddings?: boolean;
+  /** Whether a bias is added to the logits. Default false. */
+  readonly outputBias?: boolean;
+  /** The token that the decoder takes in first. Default eos. */
+  readonly start?: 'eos' | 'pad';
   /** Which tables are one: none, target embedding and output projection, or these and the source embedding. */
   readonly sharedEmbeddings: 'none' | 'decoder' | 'all';
   /**
@@ -94,7 +105,22 @@ export const modelSchema = section({
     .enum(['post', 'pre'])
     .optional()
     .describe('Layer norm after each block, or before it, which trains more steadily. If left out: post.'),
-  activation: z.enum(['relu', 'gelu']).optional().describe('Between the two feed-forward layers. If left out: relu.'),
+  activation: z
+    .enum(ACTIVATION_NAMES)
+    .optional()
+    .describe('Between the two feed-forward layers; swish is x·sigmoid(x). If left out: relu.'),
+  positions: z
+    .enum(['fairseq', 'marian'])
+    .optional()
+    .describe(
+      'Sinusoidal positions: fairseq counts from 2, Marian from 0 with other wavelengths. If left out: fairseq.',
+    ),
+  scaleEmbeddings: z.boolean().optional().describe('Multiply embeddings with √d. If left out: true.'),
+  outputBias: z.boolean().optional().describe('Add a bias to the logits, as Marian does. If left out: false.'),
+  start: z
+    .enum(['eos', 'pad'])
+    .optional()
+    .describe('What the decoder takes in before the first token: </s>, or padding as in Marian. If left out: eos.'),
   encoder: z
     .enum(['unidirectional', 'bidirectional'])
     .default('unidirectional')

@@ -25,7 +25,7 @@ import type { PairedSequences } from '../corpus/corpus.js';
 import { inOrder } from '../loss-evaluation.js';
 import { evaluationMode } from '../model/config.js';
 import { lossFeeds, lossInputs } from '../model/loss.js';
-import { outputWeight } from '../model/transformer.js';
+import { outputBias, outputWeight } from '../model/transformer.js';
 import { translateMonotonically } from './attention.js';
 import type { MonotonicModel } from './config.js';
 
@@ -61,6 +61,7 @@ export function monotonicLossModel(
       const losses = linearCrossEntropy(x, outputWeight(p, model), reshape(wide(target), [rows]), {
         smoothing: mass,
         form: 'fairseq',
+        bias: outputBias(p, model),
       });
       return sum(mul(reshape(losses, [steps, batch]), real), { axes: [0] });
     };

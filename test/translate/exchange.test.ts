@@ -1,0 +1,201 @@
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { Arena, Inference } from '../../src/optim/index.js';
+import { readSafetensors, writeSafetensors } from '../../src/optim/safetensors.js';
+import { i64, linear, type Parameters, type Tensor } from '../../src/tensor/index.js';
+import { Translator } from '../../src/translate/decode/translator.js';
+import { readFairseq } from '../../src/translate/exchange/fairseq.js';
+import { type ForeignModel, saveImported } from '../../src/translate/exchange/foreign.js';
+import { readHuggingFace } from '../../src/translate/exchange/huggingface.js';
+import { evaluationMode } from '../../src/translate/model/config.js';
+import { outputBias, outputWeight, translate } from '../../src/translate/model/transformer.js';
+import { openTrained } from '../../src/translate/trained.js';
+import { temporaryFolder } from '../run/temporary.js';
+import { largestDifference, type Numbers, referenceLogits } from './reference-transformer.js';
+
+// The checkpoints and their logits come from test/vectors/make_checkpoints.py: random numbers in the layouts of fairseq,
+// Marian and M2M-100, and a forward pass in plain PyTorch.
+const vectors = fileURLToPath(new URL('../vectors/', import.meta.url));
+
+interface Expected {
+  readonly source: number[];
+  readonly previous: number[];
+  readonly logits: number[][];
+}
+
+const expectedOf = (name: string): Expected => JSON.parse(readFileSync(join(vectors, name, 'logits.json'), 'utf8'));
+
+const read = {
+  fairseq: () => readFairseq(join(vectors, 'fairseq')),
+  legacy: () => readFairseq(join(vectors, 'fairseq'), { checkpoint: 'legacy.pt' }),
+  marian: () => readHuggingFace(join(vectors, 'marian')),
+  m2m: () => readHuggingFace(join(vectors, 'm2m'), { source: 'en', target: 'de' }),
+};
+
+/** Logits [T][V] of our program, for ids of ours. */
+async function logitsOf(
+  { model, parameters }: Pick<ForeignModel, 'model' | 'parameters'>,
+  source: readonly number[],
+  previous: readonly number[],
+): Promise<number[][]> {
+  const inputs = { source: i64('S', 'B'), lengths: i64('B'), previous: i64('T', 'B') };
+  const whole = (p: Parameters, x: Record<keyof typeof inputs, Tensor>) => {
+    const states = translate(p, evaluationMode(model), { ids: x.source, lengths: x.lengths }, x.previous);
+    return { out: linear(states, outputWeight(p, model), outputBias(p, model)) };
+  };
+  const shapes = [...parameters].map(([name, { length }]) => ({ name, shape: shapeOf(name, length, model.width) }));
+  const arena = new Arena(shapes);
+  for (const [name, numbers] of parameters) arena.value(name).set(numbers as never);
+  const inference = await Inference.create({ model: whole, inputs, arena });
+  const column = (ids: readonly number[]) => ({ data: BigInt64Array.from(ids.map(BigInt)), shape: [ids.length, 1] });
+  const lengths = { data: BigInt64Array.of(BigInt(source.length)), shape: [1] };
+  const { out } = await inference.run({ source: column(source), lengths, previous: column(previous) });
+  await inference.close();
+  const size = model.vocabulary.target;
+  return previous.map((_, t) => [...(out.data as Float32Array).subarray(t * size, (t + 1) * size)]);
+}
+
+/** All tables and matrices have the width of the model but for fc2, whose rows have that of the feed-forward layer. */
+function shapeOf(name: string, length: number, width: number): number[] {
+  if (name.endsWith('bias') || name.includes('norm')) return [length];
+  const columns = name.includes('fc2') ? 12 : width;
+  return [length / columns, columns];
+}
+
+/** Our id of each id of a checkpoint, by the tokens of its vocabulary. */
+function ourIds(name: string, { languages }: ForeignModel): number[] {
+  if (name !== 'marian') return Array.from({ length: languages.target.vocabulary.size }, (_, id) => id);
+  const tokens = Object.keys(JSON.parse(readFileSync(join(vectors, name, 'vocab.json'), 'utf8')));
+  const special = new Map([...'<s> <pad> </s> <unk>'.split(' ').entries()].map(([id, token]) => [token, id]));
+  return tokens.map((token) => special.get(token) ?? languages.source.vocabulary.id(token));
+}
+
+describe('imported models', () => {
+  it.each(['fairseq', 'legacy', 'marian', 'm2m'] as const)('have the logits of PyTorch: %s', async (kind) => {
+    const name = kind === 'legacy' ? 'fairseq' : kind;
+    const expected = expectedOf(name);
+    const foreign = read[kind]();
+    const ids = ourIds(name, foreign);
+    const previous = [2, ...expected.previous.slice(1).map((id) => ids[id])];
+    const logits = await logitsOf(
+      foreign,
+      expected.source.map((id) => (name === 'fairseq' ? id : ids[id])),
+      previous,
+    );
+    const theirs = logits.map((row) => expected.logits[0].map((_, id) => row[ids[id]]));
+    expect(largestDifference(theirs, expected.logits)).toBeLessThan(1e-5);
+    expect(Math.max(...expected.logits.flat().map(Math.abs))).toBeGreaterThan(1);
+  });
+
+  it('give a token that Marian lacks no probability', async () => {
+    const foreign = read.marian();
+    const [row] = await logitsOf(foreign, [4, 2], [2]);
+    expect(row[0]).toBe(-50);
+    expect(foreign.model).toMatchObject({ activation: 'swish', positions: 'marian', start: 'pad', outputBias: true });
+  });
+
+  it('are run folders that translate as they are, in a stream as in a batch', async () => {
+    for (const kind of ['fairseq', 'marian', 'm2m'] as const) {
+      const run = join(temporaryFolder(), kind);
+      saveImported(run, read[kind](), { from: kind });
+      const translator = await Translator.open(run, { beam: 1 });
+      const line = kind === 'fairseq' ? 'the dog sees a cat' : 'the dog sees the dog';
+      for (const text of ['wait-k:full', 'wait-k:2', 'alignatt']) {
+        const policy = translator.policy(text);
+        const [batch] = await translator.lines([line], policy, { beam: 1, earlyEnd: 'block' });
+        const stream = translator.stream(policy, { beam: 1, earlyEnd: 'block' });
+        let written = '';
+        for (const word of line.split(' ')) written += await stream.push(word);
+        written += await stream.end();
+        expect([kind, text, written.trim()]).toEqual([kind, text, batch.trim()]);
+        if (kind === 'm2m') expect(stream.decoded.tokens[0]).toBe(translator.target.vocabulary.id('__de__'));
+      }
+      await translator.close();
+    }
+  });
+
+  it('keep every bit in the run folder', () => {
+    const foreign = read.marian();
+    const run = join(temporaryFolder(), 'run');
+    saveImported(run, foreign, { from: 'marian' });
+    const { arena, model, waits, languages } = openTrained(run);
+    expect([...arena.names].sort()).toEqual([...foreign.parameters.keys()].sort());
+    for (const name of arena.names) expect(arena.value(name)).toEqual(foreign.parameters.get(name));
+    expect(model).toEqual(foreign.model);
+    expect(waits).toBe('full');
+    expect(languages.source.vocabulary.format()).toBe(foreign.languages.source.vocabulary.format());
+    expect(() => saveImported(run, foreign, { from: 'marian' })).toThrow(/a run is there already/);
+  });
+});
+
+describe('what a model cannot express is said by its key', () => {
+  /** A copy of a folder with other settings. */
+  const changed = (name: 'marian' | 'm2m', file: string, settings: object): string => {
+    const folder = join(temporaryFolder(), name);
+    cpSync(join(vectors, name), folder, { recursive: true });
+    const own = JSON.parse(readFileSync(join(folder, file), 'utf8'));
+    writeFileSync(join(folder, file), JSON.stringify({ ...own, ...settings }));
+    return folder;
+  };
+
+  it.each([
+    [{ model_type: 'bart' }, /model_type.*expected a model of the type marian or m2m_100, found "bart"/],
+    [{ activation_function: 'tanh' }, /activation_function.*cannot express "tanh"/],
+    [{ normalize_before: true }, /normalize_before.*cannot express true/],
+    [{ normalize_embedding: true }, /normalize_embedding/],
+    [{ decoder_ffn_dim: 7 }, /decoder_ffn_dim.*it is 7, but 12 in the encoder/],
+    [{ decoder_start_token_id: 5 }, /decoder_start_token_id/],
+    [{ encoder_layers: 3 }, /model\.encoder\.layers\.2.*the checkpoint lacks this tensor/],
+    [{ encoder_layers: 1 }, /model\.encoder\.layers\.1.*the model has no place for this tensor/],
+    [{ d_model: 10 }, /expected \[\d+, 10\]/],
+    [{ vocab_size: 5 }, /the id of .* is \d+, expected one below 5/],
+  ])('%o', (settings, sentence) => {
+    expect(() => readHuggingFace(changed('marian', 'config.json', settings))).toThrow(sentence);
+  });
+
+  it('a language that M2M-100 does not have', () => {
+    expect(() => readHuggingFace(join(vectors, 'm2m'), { source: 'en', target: 'xx' })).toThrow(/no token "__xx__"/);
+    expect(() => readHuggingFace(join(vectors, 'm2m'))).toThrow(/does not say its source language, expected --source/);
+  });
+
+  it('a tensor that is not finite', () => {
+    const folder = changed('marian', 'config.json', {});
+    const { tensors, metadata } = readSafetensors(join(folder, 'model.safetensors'));
+    (tensors.get('final_logits_bias')?.data as Float32Array)[3] = Number.NaN;
+    writeSafetensors(join(folder, 'model.safetensors'), tensors, metadata);
+    expect(() => readHuggingFace(folder)).toThrow(/final_logits_bias.*the tensor is not finite/);
+  });
+
+  it('a folder without a checkpoint', () => {
+    const folder = join(temporaryFolder(), 'empty');
+    mkdirSync(folder);
+    expect(() => readFairseq(folder)).toThrow(/expected checkpoint_best.pt or model.pt, found none/);
+    expect(() => readHuggingFace(folder)).toThrow(/config.json/);
+  });
+});
+
+describe('the reference in loops', () => {
+  it('has the logits of PyTorch too', () => {
+    const { tensors } = readSafetensors(join(vectors, 'marian', 'model.safetensors'));
+    const { source, previous, logits } = expectedOf('marian');
+    const table = 'model.shared.weight';
+    const found = referenceLogits(
+      {
+        tensors: tensors as unknown as ReadonlyMap<string, Numbers>,
+        prefix: 'model.',
+        layers: [2, 1],
+        heads: 2,
+        norm: 'post',
+        activation: 'swish',
+        positions: 'marian',
+        tables: { encoder: table, decoder: table, output: table },
+        bias: 'final_logits_bias',
+      },
+      source,
+      previous,
+    );
+    expect(largestDifference(found, logits)).toBeLessThan(1e-7);
+  });
+});
