@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -9,6 +9,7 @@ import { Translator } from '../../src/translate/decode/translator.js';
 import { readFairseq } from '../../src/translate/exchange/fairseq.js';
 import { type ForeignModel, saveImported } from '../../src/translate/exchange/foreign.js';
 import { readHuggingFace } from '../../src/translate/exchange/huggingface.js';
+import { exportHuggingFace } from '../../src/translate/exchange/huggingface-export.js';
 import { evaluationMode } from '../../src/translate/model/config.js';
 import { outputBias, outputWeight, translate } from '../../src/translate/model/transformer.js';
 import { openTrained } from '../../src/translate/trained.js';
@@ -102,7 +103,7 @@ describe('imported models', () => {
       saveImported(run, read[kind](), { from: kind });
       const translator = await Translator.open(run, { beam: 1 });
       const line = kind === 'fairseq' ? 'the dog sees a cat' : 'the dog sees the dog';
-      for (const text of ['wait-k:full', 'wait-k:2', 'alignatt']) {
+      for (const text of kind === 'm2m' ? ['wait-k:2'] : ['wait-k:full', 'alignatt']) {
         const policy = translator.policy(text);
         const [batch] = await translator.lines([line], policy, { beam: 1, earlyEnd: 'block' });
         const stream = translator.stream(policy, { beam: 1, earlyEnd: 'block' });
@@ -176,26 +177,78 @@ describe('what a model cannot express is said by its key', () => {
   });
 });
 
+/** A folder of Marian's layout as the reference sees it. */
+function marianReference(folder: string) {
+  const { tensors } = readSafetensors(join(folder, 'model.safetensors'));
+  const table = 'model.shared.weight';
+  return {
+    tensors: tensors as unknown as ReadonlyMap<string, Numbers>,
+    prefix: 'model.',
+    layers: [2, 1],
+    heads: 2,
+    norm: 'post',
+    activation: 'swish',
+    positions: 'marian',
+    tables: { encoder: table, decoder: table, output: table },
+    bias: 'final_logits_bias',
+  } as const;
+}
+
 describe('the reference in loops', () => {
   it('has the logits of PyTorch too', () => {
-    const { tensors } = readSafetensors(join(vectors, 'marian', 'model.safetensors'));
     const { source, previous, logits } = expectedOf('marian');
-    const table = 'model.shared.weight';
-    const found = referenceLogits(
-      {
-        tensors: tensors as unknown as ReadonlyMap<string, Numbers>,
-        prefix: 'model.',
-        layers: [2, 1],
-        heads: 2,
-        norm: 'post',
-        activation: 'swish',
-        positions: 'marian',
-        tables: { encoder: table, decoder: table, output: table },
-        bias: 'final_logits_bias',
-      },
-      source,
-      previous,
-    );
+    const found = referenceLogits(marianReference(join(vectors, 'marian')), source, previous);
     expect(largestDifference(found, logits)).toBeLessThan(1e-7);
+  });
+});
+
+describe('export for transformers', () => {
+  it('gives back what was imported: the same logits in PyTorch, the same bits when imported again', () => {
+    const [run, folder] = ['run', 'exported'].map((name) => join(temporaryFolder(), name));
+    const foreign = read.marian();
+    saveImported(run, foreign, { from: 'marian' });
+    exportHuggingFace(run, folder);
+    const { source, previous, logits } = expectedOf('marian');
+    expect(largestDifference(referenceLogits(marianReference(folder), source, previous), logits)).toBeLessThan(1e-7);
+    const json = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
+    for (const name of ['config.json', 'vocab.json', 'tokenizer_config.json']) {
+      const [before, after] = [json(join(vectors, 'marian', name)), json(join(folder, name))];
+      for (const key of Object.keys(before).filter((known) => known in after)) expect(after[key]).toEqual(before[key]);
+    }
+    for (const name of ['source.spm', 'target.spm']) {
+      expect(readFileSync(join(folder, name))).toEqual(readFileSync(join(vectors, 'marian', name)));
+    }
+    const again = readHuggingFace(folder);
+    expect(again.model).toEqual(foreign.model);
+    expect(again.languages.target.vocabulary.format()).toBe(foreign.languages.target.vocabulary.format());
+    for (const [name, numbers] of foreign.parameters) expect(again.parameters.get(name)).toEqual(numbers);
+  });
+
+  it('has a table for each side where the languages share none', () => {
+    const [run, folder] = ['run', 'exported'].map((name) => join(temporaryFolder(), name));
+    const foreign = read.marian();
+    const table = foreign.parameters.get('encoder.embed_tokens.weight') as Float32Array;
+    const model = { ...foreign.model, sharedEmbeddings: 'decoder' } as const;
+    const parameters = new Map(foreign.parameters).set(
+      'decoder.embed_tokens.weight',
+      table.map((x) => x / 2),
+    );
+    saveImported(run, { ...foreign, model, parameters }, { from: 'marian' });
+    exportHuggingFace(run, folder);
+    const again = readHuggingFace(folder);
+    expect(again.model).toEqual(model);
+    for (const [name, numbers] of parameters) expect(again.parameters.get(name)).toEqual(numbers);
+  });
+
+  it('refuses what Marian cannot express, and writes nothing', () => {
+    for (const [kind, sentence] of [
+      ['fairseq', /model\.positions.*cannot express fairseq, expected marian/],
+      ['m2m', /model\.norm.*cannot express pre, expected post/],
+    ] as const) {
+      const [run, folder] = ['run', 'exported'].map((name) => join(temporaryFolder(), name));
+      saveImported(run, read[kind](), { from: kind });
+      expect(() => exportHuggingFace(run, folder)).toThrow(sentence);
+      expect(existsSync(folder)).toBe(false);
+    }
   });
 });

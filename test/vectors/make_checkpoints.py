@@ -88,7 +88,7 @@ def fairseq_positions(count, width):
 
 def marian_positions(count, width):
     """MarianSinusoidalPositionalEmbedding: from 0, pos / 10000^(2 (j // 2) / dim), sines of even j, then cosines of odd."""
-    table = torch.tensor([[p / 10000 ** (2 * (j // 2) / width) for j in range(width)] for p in range(count)]).double()
+    table = torch.tensor([[p / 10000 ** (2 * (j // 2) / width) for j in range(width)] for p in range(count)], dtype=torch.float64)
     return torch.cat([table[:, 0::2].sin(), table[:, 1::2].cos()], 1)
 
 
