@@ -252,7 +252,7 @@ def write_logits(folder, source, previous, out):
 
 
 def dump(path, value):
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+    path.write_text(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 def safetensors(path, state):
