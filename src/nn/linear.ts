@@ -18,12 +18,19 @@ export interface LinearOptions {
   readonly biasStart?: Initializer;
 }
 
-/** x·Wᵀ + b over the last axis, parameters `weight` [out, in] and `bias` [out]. */
+/**
+ * x·Wᵀ + b over the last axis, parameters `weight` [out, in] and `bias` [out]. With an adapter, W + α/r·B·A in place of W,
+ * parameters `lora_A.weight` [r, in] and `lora_B.weight` [out, r], of which B starts at 0.
+ */
 export function linear(p: Parameters, x: Tensor, out: number, options: LinearOptions = {}): Tensor {
   const size = lastSize(x);
   const weight = p.get('weight', [out, size], options.weight ?? torchLinear);
-  if (options.bias === false) return t.linear(x, weight);
-  return t.linear(x, weight, p.get('bias', [out], options.biasStart ?? torchUniform(size)));
+  const bias = options.bias === false ? undefined : p.get('bias', [out], options.biasStart ?? torchUniform(size));
+  const { adapter } = p;
+  if (adapter === undefined) return t.linear(x, weight, bias);
+  const down = t.linear(x, p.get('lora_A.weight', [adapter.rank, size], torchLinear));
+  const up = t.linear(down, p.get('lora_B.weight', [out, adapter.rank], zeros));
+  return t.add(t.linear(x, weight, bias), t.mul(up, adapter.alpha / adapter.rank));
 }
 
 export interface MlpOptions {

@@ -38,7 +38,7 @@ export class Replica {
     for (const { feeds, dropoutKey } of tasks) {
       const grads = results.length === 0 ? arena.grads : this.ownScratch();
       const into: Record<string, TypedArray> = Object.fromEntries(
-        arena.names.map((name) => [gradientName(name), arena.view(grads, name)]),
+        arena.trained.map((name) => [gradientName(name), arena.view(grads, name)]),
       );
       const outputs = await this.session.run({ ...feeds, ...parameterFeeds(arena) }, { into, dropoutKey });
       if (grads !== arena.grads) arena.addToGrads(grads);
@@ -82,8 +82,11 @@ export class ReplicaWorker {
     worker.on('exit', (code) => this.settle?.({ error: `it ended with code ${code}` }));
   }
 
-  static async start(setup: Omit<WorkerSetup, 'sharedGrads'>): Promise<ReplicaWorker> {
-    const sharedGrads = new SharedArrayBuffer(setup.sharedValues.byteLength);
+  static async start({
+    gradBytes,
+    ...setup
+  }: Omit<WorkerSetup, 'sharedGrads'> & { readonly gradBytes: number }): Promise<ReplicaWorker> {
+    const sharedGrads = new SharedArrayBuffer(gradBytes);
     const worker = new Worker(builtFile('optim/replica-worker.js'), {
       workerData: { ...setup, sharedGrads } satisfies WorkerSetup,
     });

@@ -38,6 +38,8 @@ export interface TrainingConfig<I extends InputTypes> {
   readonly ranks?: Ranks;
   /** Default f32. */
   readonly dtype?: 'f32' | 'f64';
+  /** Which parameters stay as they are, whatever the caller sets them to; they start at 0. Default none. */
+  readonly frozen?: (name: string) => boolean;
 }
 
 export interface StepResult {
@@ -77,12 +79,18 @@ export class Training {
   ) {}
 
   static async create<I extends InputTypes>(config: TrainingConfig<I>): Promise<Training> {
-    const { random, workers = 1, threads = 1, dtype = 'f32', ranks } = config;
-    const { program, parameters } = traceModel(config.model, config.inputs, withGradients, dtype);
+    const { random, workers = 1, threads = 1, dtype = 'f32', ranks, frozen = () => false } = config;
+    const gradients: typeof withGradients = (outputs, all) =>
+      withGradients(
+        outputs,
+        all.filter(({ name }) => !frozen(name)),
+      );
+    const { program, parameters } = traceModel(config.model, config.inputs, gradients, dtype);
     const rule = optimizer(config.optimizer);
-    const arena = new Arena(parameters, { slots: rule.slots, dtype });
+    const specs = parameters.map(({ name, shape }) => ({ name, shape, frozen: frozen(name) }));
+    const arena = new Arena(specs, { slots: rule.slots, dtype });
     for (const { name, shape, initialize } of parameters) {
-      initialize(arena.value(name), shape, random.fork(`parameter ${name}`));
+      if (!frozen(name)) initialize(arena.value(name), shape, random.fork(`parameter ${name}`));
     }
     const executable = lower(program);
     const replica = await Replica.create(executable, arena, workers > 1 ? 1 : threads);
@@ -91,8 +99,7 @@ export class Training {
     if (workers > 1) {
       const sharedValues = new SharedArrayBuffer(arena.values.byteLength);
       shared = floatsOver(sharedValues, dtype);
-      const specs = parameters.map(({ name, shape }) => ({ name, shape }));
-      const setup = { executable, parameters: specs, dtype, sharedValues };
+      const setup = { executable, parameters: specs, dtype, sharedValues, gradBytes: arena.grads.byteLength };
       helpers.push(...(await Promise.all(Array.from({ length: workers - 1 }, () => ReplicaWorker.start(setup)))));
     }
     const exchange = ranks === undefined ? undefined : new GradientExchange(ranks, arena);

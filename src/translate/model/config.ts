@@ -1,9 +1,40 @@
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { section } from '../../run/index.js';
+import type { Parameters } from '../../tensor/index.js';
 
 export const ACTIVATION_NAMES = ['relu', 'gelu', 'swish'] as const;
 export type Activation = (typeof ACTIVATION_NAMES)[number];
+
+/** Layers that can have an adapter, by the names of a configuration. */
+const ADAPTED = { q: 'q_proj', k: 'k_proj', v: 'v_proj', out: 'out_proj', fc1: 'fc1', fc2: 'fc2' } as const;
+
+/** Low-rank adapters (Hu et al. 2022): each matrix W that has one is W + α/r·B·A. */
+export interface ModelAdapters {
+  readonly rank: number;
+  readonly alpha: number;
+  readonly on: readonly (keyof typeof ADAPTED)[];
+}
+
+export const adaptersSchema = z.strictObject({
+  rank: z.int().min(1).default(8).describe('r, rows of A and columns of B.'),
+  alpha: z.number().positive().default(16).describe('α: what the adapter computes counts α/r times.'),
+  on: z
+    .array(z.enum(Object.keys(ADAPTED) as [keyof typeof ADAPTED, ...(keyof typeof ADAPTED)[]]))
+    .min(1)
+    .default(['q', 'v'])
+    .describe('Queries, keys, values and outputs of every attention, fc1 and fc2 of the feed-forward layers.'),
+});
+
+/** The parameters of a model with the adapters that it has. */
+export function adapted(p: Parameters, { adapters }: TranslationModelConfig): Parameters {
+  return adapters ? p.adapted({ ...adapters, layers: adapters.on.map((name) => ADAPTED[name]) }) : p;
+}
+
+/** Whether this parameter belongs to an adapter. */
+export function isAdapter(name: string): boolean {
+  return /\.lora_[AB]\.weight$/.test(name);
+}
 
 /** The sizes of a Transformer for translation, as it is built. */
 export interface TranslationModelConfig {
@@ -33,6 +64,8 @@ export interface TranslationModelConfig {
   readonly outputBias?: boolean;
   /** The token that the decoder takes in first. Default eos. */
   readonly start?: 'eos' | 'pad';
+  /** Low-rank adapters, which alone are trained. Default none: everything is. */
+  readonly adapters?: ModelAdapters;
   /** Which tables are one: none, target embedding and output projection, or these and the source embedding. */
   readonly sharedEmbeddings: 'none' | 'decoder' | 'all';
   /**
@@ -121,6 +154,9 @@ export const modelSchema = section({
     .enum(['eos', 'pad'])
     .optional()
     .describe('What the decoder takes in before the first token: </s>, or padding as in Marian. If left out: eos.'),
+  adapters: adaptersSchema
+    .optional()
+    .describe('Train low-rank adapters alone, on top of what warmStart says. If left out: train everything.'),
   encoder: z
     .enum(['unidirectional', 'bidirectional'])
     .default('unidirectional')

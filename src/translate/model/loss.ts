@@ -19,7 +19,7 @@ import {
 } from '../../tensor/index.js';
 import type { Batch } from '../corpus/batches.js';
 import { special } from '../text/vocabulary.js';
-import type { TranslationModel } from './config.js';
+import { adapted, type TranslationModel } from './config.js';
 import { outputBias, outputWeight, translate } from './transformer.js';
 
 /** What the loss of a batch is computed from. */
@@ -50,7 +50,8 @@ export function lossModel(
   model: TranslationModel,
   { smoothing, limited = true }: LossOptions,
 ): Model<typeof lossInputs> {
-  return (p, { source, sourceLengths, previous, target, targetLengths, waits, weights }) => {
+  return (parameters, { source, sourceLengths, previous, target, targetLengths, waits, weights }) => {
+    const p = adapted(parameters, model);
     const sources = { ids: wide(source), lengths: wide(sourceLengths) };
     const limit = limited ? sub(wide(waits), 1) : undefined;
     const states = translate(p, model, sources, wide(previous), limit); // [T, B, D]
