@@ -1,24 +1,19 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { Arena, Inference } from '../../src/optim/index.js';
 import { readSafetensors, writeSafetensors } from '../../src/optim/safetensors.js';
-import { i64, linear, type Parameters, type Tensor } from '../../src/tensor/index.js';
 import { Translator } from '../../src/translate/decode/translator.js';
 import { readFairseq } from '../../src/translate/exchange/fairseq.js';
 import { type ForeignModel, saveImported } from '../../src/translate/exchange/foreign.js';
 import { readHuggingFace } from '../../src/translate/exchange/huggingface.js';
 import { exportHuggingFace } from '../../src/translate/exchange/huggingface-export.js';
-import { evaluationMode } from '../../src/translate/model/config.js';
-import { outputBias, outputWeight, translate } from '../../src/translate/model/transformer.js';
 import { openTrained } from '../../src/translate/trained.js';
 import { temporaryFolder } from '../run/temporary.js';
-import { largestDifference, type Numbers, referenceLogits } from './reference-transformer.js';
+import { arenaOf, logitsOf, vectors } from './imported-runs.js';
+import { largestDifference, marianReference, referenceLogits } from './reference-transformer.js';
 
 // The checkpoints and their logits come from test/vectors/make_checkpoints.py: random numbers in the layouts of fairseq,
 // Marian and M2M-100, and a forward pass in plain PyTorch.
-const vectors = fileURLToPath(new URL('../vectors/', import.meta.url));
 
 interface Expected {
   readonly source: number[];
@@ -34,36 +29,6 @@ const read = {
   marian: () => readHuggingFace(join(vectors, 'marian')),
   m2m: () => readHuggingFace(join(vectors, 'm2m'), { source: 'en', target: 'de' }),
 };
-
-/** Logits [T][V] of our program, for ids of ours. */
-async function logitsOf(
-  { model, parameters }: Pick<ForeignModel, 'model' | 'parameters'>,
-  source: readonly number[],
-  previous: readonly number[],
-): Promise<number[][]> {
-  const inputs = { source: i64('S', 'B'), lengths: i64('B'), previous: i64('T', 'B') };
-  const whole = (p: Parameters, x: Record<keyof typeof inputs, Tensor>) => {
-    const states = translate(p, evaluationMode(model), { ids: x.source, lengths: x.lengths }, x.previous);
-    return { out: linear(states, outputWeight(p, model), outputBias(p, model)) };
-  };
-  const shapes = [...parameters].map(([name, { length }]) => ({ name, shape: shapeOf(name, length, model.width) }));
-  const arena = new Arena(shapes);
-  for (const [name, numbers] of parameters) arena.value(name).set(numbers as never);
-  const inference = await Inference.create({ model: whole, inputs, arena });
-  const column = (ids: readonly number[]) => ({ data: BigInt64Array.from(ids.map(BigInt)), shape: [ids.length, 1] });
-  const lengths = { data: BigInt64Array.of(BigInt(source.length)), shape: [1] };
-  const { out } = await inference.run({ source: column(source), lengths, previous: column(previous) });
-  await inference.close();
-  const size = model.vocabulary.target;
-  return previous.map((_, t) => [...(out.data as Float32Array).subarray(t * size, (t + 1) * size)]);
-}
-
-/** All tables and matrices have the width of the model but for fc2, whose rows have that of the feed-forward layer. */
-function shapeOf(name: string, length: number, width: number): number[] {
-  if (name.endsWith('bias') || name.includes('norm')) return [length];
-  const columns = name.includes('fc2') ? 12 : width;
-  return [length / columns, columns];
-}
 
 /** Our id of each id of a checkpoint, by the tokens of its vocabulary. */
 function ourIds(name: string, { languages }: ForeignModel): number[] {
@@ -81,7 +46,8 @@ describe('imported models', () => {
     const ids = ourIds(name, foreign);
     const previous = [2, ...expected.previous.slice(1).map((id) => ids[id])];
     const logits = await logitsOf(
-      foreign,
+      foreign.model,
+      arenaOf(foreign),
       expected.source.map((id) => (name === 'fairseq' ? id : ids[id])),
       previous,
     );
@@ -92,7 +58,7 @@ describe('imported models', () => {
 
   it('give a token that Marian lacks no probability', async () => {
     const foreign = read.marian();
-    const [row] = await logitsOf(foreign, [4, 2], [2]);
+    const [row] = await logitsOf(foreign.model, arenaOf(foreign), [4, 2], [2]);
     expect(row[0]).toBe(-50);
     expect(foreign.model).toMatchObject({ activation: 'swish', positions: 'marian', start: 'pad', outputBias: true });
   });
@@ -176,23 +142,6 @@ describe('what a model cannot express is said by its key', () => {
     expect(() => readHuggingFace(folder)).toThrow(/config.json/);
   });
 });
-
-/** A folder of Marian's layout as the reference sees it. */
-function marianReference(folder: string) {
-  const { tensors } = readSafetensors(join(folder, 'model.safetensors'));
-  const table = 'model.shared.weight';
-  return {
-    tensors: tensors as unknown as ReadonlyMap<string, Numbers>,
-    prefix: 'model.',
-    layers: [2, 1],
-    heads: 2,
-    norm: 'post',
-    activation: 'swish',
-    positions: 'marian',
-    tables: { encoder: table, decoder: table, output: table },
-    bias: 'final_logits_bias',
-  } as const;
-}
 
 describe('the reference in loops', () => {
   it('has the logits of PyTorch too', () => {

@@ -1,3 +1,6 @@
+import { join } from 'node:path';
+import { readSafetensors } from '../../src/optim/safetensors.js';
+
 /** A tensor of a file. */
 export interface Numbers {
   readonly shape: readonly number[];
@@ -118,4 +121,21 @@ export function referenceLogits(model: ReferenceModel, source: readonly number[]
 /** The largest difference between two tables of the same shape. */
 export function largestDifference(a: readonly (readonly number[])[], b: readonly (readonly number[])[]): number {
   return Math.max(...a.flatMap((row, t) => row.map((value, i) => Math.abs(value - b[t][i]))));
+}
+
+/** A folder of Marian's layout as the reference sees it. */
+export function marianReference(folder: string): ReferenceModel {
+  const { tensors } = readSafetensors(join(folder, 'model.safetensors'));
+  const table = 'model.shared.weight';
+  return {
+    tensors: tensors as unknown as ReadonlyMap<string, Numbers>,
+    prefix: 'model.',
+    layers: [2, 1],
+    heads: 2,
+    norm: 'post',
+    activation: 'swish',
+    positions: 'marian',
+    tables: { encoder: table, decoder: table, output: table },
+    bias: 'final_logits_bias',
+  };
 }

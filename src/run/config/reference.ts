@@ -39,7 +39,9 @@ function mapLines(schema: KeySchema, defaults: unknown): string[] {
 
 function keyLines(key: string, schema: KeySchema, value: unknown, required: boolean): string[] {
   const described = schema.description === undefined ? [] : comment(schema.description);
-  if (schema.properties !== undefined) return [...described, `${key}:`, ...indent(mapLines(schema, value))];
+  // A map with an example is one that is only there if it is given.
+  const isSection = schema.properties !== undefined && schema.examples === undefined;
+  if (isSection) return [...described, `${key}:`, ...indent(mapLines(schema, value))];
   if (discriminator(schema) !== undefined) return [...described, ...unionLines(key, schema, value)];
   if (schema.const !== undefined && required) return [...described, `${key}: ${JSON.stringify(schema.const)}`];
 

@@ -156,7 +156,11 @@ export const modelSchema = section({
     .describe('What the decoder takes in before the first token: </s>, or padding as in Marian. If left out: eos.'),
   adapters: adaptersSchema
     .optional()
-    .describe('Train low-rank adapters alone, on top of what warmStart says. If left out: train everything.'),
+    .describe(
+      'Train low-rank adapters alone, on top of what warmStart says: W + α/r·B·A on queries (q), keys, values and outputs ' +
+        '(k, v, out) of every attention, or on the feed-forward layers (fc1, fc2). If left out: train everything.',
+    )
+    .meta({ examples: [{ rank: 8, alpha: 16, on: ['q', 'v'] }] }),
   encoder: z
     .enum(['unidirectional', 'bidirectional'])
     .default('unidirectional')
