@@ -7,17 +7,19 @@ import { runFolder } from './names.js';
 interface ExportFlags {
   readonly onnx?: string;
   readonly parameters?: string;
+  readonly hf?: string;
   readonly checkpoint: CheckpointChoice;
   readonly json?: boolean;
 }
 
-/** `tcts export`: a trained model as ONNX files, or its parameters alone. */
+/** `tcts export`: a trained model as ONNX files, for transformers, or its parameters alone. */
 export function registerExport(program: Command): void {
   program
     .command('export')
-    .description('Write a trained translation model as ONNX files, or its parameters, for use without tcts.')
+    .description('Write a trained translation model as ONNX files, for transformers, or its parameters alone.')
     .argument('<run>', 'run folder of a translation model')
     .option('--onnx <folder>', 'where to write encoder-step.onnx, decoder-step.onnx, settings.json and vocabularies')
+    .option('--hf <folder>', "where to write what Hugging Face's transformers loads as a Marian model")
     .option('--parameters <file>', 'where to write the parameters as safetensors, without the state of the optimiser')
     .addOption(checkpointOption().default('best'))
     .option('--json', 'print what was written as JSON')
@@ -27,23 +29,25 @@ export function registerExport(program: Command): void {
 Example:
   tcts export runs/multi30k --onnx exported/multi30k
   tcts export runs/multi30k --parameters multi30k.safetensors --checkpoint average:5
+  tcts export runs/opus-en-de-wait-3 --hf exported/opus-en-de
 
-How the two models are called step by step is described in docs/translation.md.`,
+How the two models are called step by step is described in docs/translation.md, what transformers loads in docs/import.md.`,
     )
     .action(exportCommand);
 }
 
 async function exportCommand(run: string, flags: ExportFlags): Promise<void> {
-  const { checkpoint, onnx: folder, parameters } = flags;
-  if (folder === undefined && parameters === undefined) {
-    throw new InputError('missing: say what to write with --onnx or --parameters', { key: '--onnx' });
+  const { checkpoint, onnx: folder, parameters, hf } = flags;
+  if (folder === undefined && parameters === undefined && hf === undefined) {
+    throw new InputError('missing: say what to write with --onnx, --hf or --parameters', { key: '--onnx' });
   }
   const { exportParameters, exportTranslation } = await import('../translate/export.js');
   const from = runFolder(run);
   const written = folder === undefined ? [] : exportTranslation(from, folder, { checkpoint }).files;
   const own =
     parameters === undefined ? [] : [{ name: parameters, bytes: exportParameters(from, parameters, checkpoint) }];
-  const files = [...written, ...own];
+  const { exportHuggingFace } = await import('../translate/exchange/huggingface-export.js');
+  const files = [...written, ...(hf === undefined ? [] : exportHuggingFace(from, hf, checkpoint).files), ...own];
   if (flags.json) {
     process.stdout.write(`${JSON.stringify({ folder, files })}\n`);
     return;

@@ -5,6 +5,7 @@ import { registerDoctor } from './doctor.js';
 import { registerEvaluate } from './evaluate.js';
 import { registerExport } from './export.js';
 import { registerForecast } from './forecast.js';
+import { registerImport } from './import.js';
 import { registerInit } from './init.js';
 import { registerPrepare } from './prepare.js';
 import { registerProbe } from './probe.js';
@@ -37,6 +38,7 @@ export function program(): Command {
   registerReport(tcts);
   registerScore(tcts);
   registerExport(tcts);
+  registerImport(tcts);
   registerServe(tcts);
   registerDoctor(tcts);
   errorsLast(tcts);

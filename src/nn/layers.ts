@@ -25,12 +25,19 @@ export interface LinearOptions {
   readonly biasStart?: Initializer;
 }
 
-/** x·Wᵀ + b over the last axis, parameters `weight` [out, in] and `bias` [out]. */
+/**
+ * x·Wᵀ + b over the last axis, parameters `weight` [out, in] and `bias` [out]. With an adapter, W + α/r·B·A in place of W,
+ * parameters `lora_A.weight` [r, in] and `lora_B.weight` [out, r], of which B starts at 0.
+ */
 export function linear(p: Parameters, x: Tensor, out: number, options: LinearOptions = {}): Tensor {
   const size = lastSize(x);
   const weight = p.get('weight', [out, size], options.weight ?? torchLinear);
-  if (options.bias === false) return t.linear(x, weight);
-  return t.linear(x, weight, p.get('bias', [out], options.biasStart ?? torchUniform(size)));
+  const bias = options.bias === false ? undefined : p.get('bias', [out], options.biasStart ?? torchUniform(size));
+  const { adapter } = p;
+  if (adapter === undefined) return t.linear(x, weight, bias);
+  const down = t.linear(x, p.get('lora_A.weight', [adapter.rank, size], torchLinear));
+  const up = t.linear(down, p.get('lora_B.weight', [out, adapter.rank], zeros));
+  return t.add(t.linear(x, weight, bias), t.mul(up, adapter.alpha / adapter.rank));
 }
 
 /** Widths and activation of `mlp`. */
@@ -90,25 +97,34 @@ export function embedding(
 }
 
 /**
- * fairseq's sinusoidal positions as a constant [positions, width]: columns sin(pos·ω_i), then cos(pos·ω_i), with
- * ω_i = 10000^(−i/(width/2 − 1)), for pos = `first`, `first` + 1, …
+ * Sinusoidal positions as a constant [positions, width]: columns sin(pos·ω_i), then cos(pos·ω_i), for pos = `first`,
+ * `first` + 1, …, with ω_i = 10000^(−i/(width/2 − 1)) in fairseq's form and 10000^(−i/(width/2)) in Marian's.
  */
 export function sinusoidalTable(
   positions: number,
   width: number,
-  { first = 0, dtype = 'f32' }: { first?: number; dtype?: 'f32' | 'f64' } = {},
+  { first = 0, form = 'fairseq', dtype = 'f32' }: SinusoidalOptions = {},
 ): Tensor {
   if (width % 2 !== 0 || width < 4) throw new RangeError(`sinusoidal positions need an even width ≥ 4, got ${width}`);
   const half = width / 2;
+  const steps = form === 'fairseq' ? half - 1 : half;
   const values = new Float64Array(positions * width);
   for (let row = 0; row < positions; row++) {
     for (let i = 0; i < half; i++) {
-      const angle = (first + row) * 10000 ** (-i / (half - 1));
+      const angle = (first + row) * 10000 ** (-i / steps);
       values[row * width + i] = Math.sin(angle);
       values[row * width + half + i] = Math.cos(angle);
     }
   }
   return constant(values, dtype, [positions, width]);
+}
+
+export interface SinusoidalOptions {
+  /** Position of the first row. Default 0. */
+  readonly first?: number;
+  /** Default fairseq. */
+  readonly form?: 'fairseq' | 'marian';
+  readonly dtype?: 'f32' | 'f64';
 }
 
 /** Adds the first T rows of a position table to a time-major tensor [T, B, D]. */

@@ -9,6 +9,8 @@ export interface ParameterSpec {
   readonly name: string;
   /** Row-major; `[]` is a scalar. */
   readonly shape: readonly number[];
+  /** It is not trained: it has a value, but neither a gradient nor state of the optimiser. Default false. */
+  readonly frozen?: boolean;
 }
 
 /** Type of an arena's elements, and its room for the optimiser. */
@@ -25,14 +27,16 @@ export interface ArenaOptions {
  *     values | gradients | slot 0 | slot 1 | … | window
  *
  * Each region holds the parameters in the given order, every one starting on a cache line, so one kernel call
- * works on the whole model. The gaps between parameters hold zeros and stay so. The window is small: whatever is only
+ * works on the whole model. Frozen parameters are the last, in the first region alone. The gaps between parameters hold zeros and stay so. The window is small: whatever is only
  * added to the gradients stays outside and passes through it. The memory never grows: views are valid for the life of
  * the arena.
  */
 export class Arena {
   readonly dtype: 'f32' | 'f64';
   readonly names: readonly string[];
-  /** Elements of one region, gaps included. */
+  /** Those that are not frozen. */
+  readonly trained: readonly string[];
+  /** Elements of the gradients and of each optimiser array, gaps included: those of the trained parameters. */
   readonly length: number;
   /** Elements of all parameters, without the gaps. */
   readonly parameterCount: number;
@@ -51,25 +55,28 @@ export class Arena {
   constructor(parameters: readonly ParameterSpec[], { slots = 0, dtype = 'f32' }: ArenaOptions = {}) {
     const Elements = dtype === 'f32' ? Float32Array : Float64Array;
     const layout = layOut(parameters, CACHE_LINE / Elements.BYTES_PER_ELEMENT);
-    const stride = layout.length * Elements.BYTES_PER_ELEMENT;
-    const windowLength = Math.min(layout.length, WINDOW);
+    const stride = layout.trained * Elements.BYTES_PER_ELEMENT;
+    const valueBytes = layout.length * Elements.BYTES_PER_ELEMENT;
+    const windowLength = Math.min(layout.trained, WINDOW);
     // Address 0 stays free: kernels read it as "no such array".
-    const bytes = CACHE_LINE + (2 + slots) * stride + windowLength * Elements.BYTES_PER_ELEMENT;
-    if (bytes > MAX_PAGES * PAGE_BYTES) throw full(parameters, layout.count, slots, stride, bytes);
+    const bytes = CACHE_LINE + valueBytes + (1 + slots) * stride + windowLength * Elements.BYTES_PER_ELEMENT;
+    if (bytes > MAX_PAGES * PAGE_BYTES) throw full(parameters, layout.count, slots, { valueBytes, stride, bytes });
     const memory = newMemory(bytes);
-    const region = (index: number, length = layout.length): Floats =>
-      new Elements(memory.buffer, CACHE_LINE + index * stride, length) as Floats;
+    /** Region `index` of those after the values. */
+    const region = (index: number, length = layout.trained): Floats =>
+      new Elements(memory.buffer, CACHE_LINE + valueBytes + index * stride, length) as Floats;
 
     this.dtype = dtype;
     this.names = [...layout.places.keys()];
+    this.trained = this.names.filter((name) => !layout.frozen.has(name));
     this.places = layout.places;
-    this.length = layout.length;
+    this.length = layout.trained;
     this.parameterCount = layout.count;
     this.kernels = loadKernels(memory)[dtype];
-    this.values = region(0);
-    this.grads = region(1);
-    this.slotArrays = Array.from({ length: slots }, (_, i) => region(2 + i));
-    this.window = region(2 + slots, windowLength);
+    this.values = new Elements(memory.buffer, CACHE_LINE, layout.length) as Floats;
+    this.grads = region(0);
+    this.slotArrays = Array.from({ length: slots }, (_, i) => region(1 + i));
+    this.window = region(1 + slots, windowLength);
     this.address = {
       values: this.values.byteOffset,
       grads: this.grads.byteOffset,
@@ -99,6 +106,7 @@ export class Arena {
 
   /** The gradient of a parameter, a view into the arena. */
   grad(name: string): Floats {
+    this.requireTrained(name);
     return this.view(this.grads, name);
   }
 
@@ -106,12 +114,14 @@ export class Arena {
   slot(i: number, name?: string): Floats {
     const array = this.slotArrays[i];
     if (array === undefined) throw new RangeError(`the arena has ${this.slots} optimiser arrays, not one at ${i}`);
-    return name === undefined ? array : this.view(array, name);
+    if (name === undefined) return array;
+    this.requireTrained(name);
+    return this.view(array, name);
   }
 
-  /** Runs something with parameters θ + factor·shift; they then have the bits they had before. */
+  /** Runs something with the trained parameters θ + factor·shift; they then have the bits they had before. */
   async shifted<T>(shift: Float32Array, factor: number, body: () => Promise<T>): Promise<T> {
-    const before = this.values.slice();
+    const before = this.values.slice(0, this.length);
     for (let i = 0; i < before.length; i++) this.values[i] = before[i] + factor * shift[i];
     try {
       return await body();
@@ -135,7 +145,7 @@ export class Arena {
     }
   }
 
-  /** An array outside, laid out as the regions of the arena. */
+  /** An array outside, laid out as the gradients. */
   newArray(): Floats {
     return this.dtype === 'f32' ? new Float32Array(this.length) : new Float64Array(this.length);
   }
@@ -144,6 +154,11 @@ export class Arena {
   view<A extends Float32Array | Float64Array>(array: A, name: string): A {
     const { start, size } = this.place(name);
     return array.subarray(start, start + size) as A;
+  }
+
+  private requireTrained(name: string): void {
+    if (this.place(name).start < this.length || this.place(name).size === 0) return;
+    throw new RangeError(`the parameter ${name} is frozen: it has no gradient`);
   }
 
   private place(name: string): Place {
@@ -169,15 +184,18 @@ function full(
   parameters: readonly ParameterSpec[],
   count: number,
   slots: number,
-  stride: number,
-  bytes: number,
+  { valueBytes, stride, bytes }: Record<'valueBytes' | 'stride' | 'bytes', number>,
 ): InputError {
   const gib = (size: number): string => `${(size / 2 ** 30).toFixed(2)} GiB`;
   const sizeOf = ({ shape }: ParameterSpec): number => shape.reduce((product, n) => product * n, 1);
   const [largest] = parameters.toSorted((a, b) => sizeOf(b) - sizeOf(a));
+  const arrays = `gradients and ${slots} array${slots === 1 ? '' : 's'} of the optimiser`;
+  const parts =
+    stride === valueBytes
+      ? `${gib(stride)} each for values, ${arrays}`
+      : `${gib(valueBytes)} for values, ${gib(stride)} each for ${arrays}`;
   return new InputError(
-    `the model's ${count.toLocaleString('en')} parameters need ${gib(bytes)}, ${gib(stride)} each for values, ` +
-      `gradients and ${slots} array${slots === 1 ? '' : 's'} of the optimiser, but at most 4 GiB fit; the largest ` +
+    `the model's ${count.toLocaleString('en')} parameters need ${gib(bytes)}, ${parts}, but at most 4 GiB fit; the largest ` +
       `parameter is ${largest.name} [${largest.shape.join(', ')}]: expected a smaller model, such as one with a ` +
       'smaller vocabulary, shared embeddings or less width',
   );
@@ -186,11 +204,12 @@ function full(
 function layOut(
   parameters: readonly ParameterSpec[],
   lineElements: number,
-): { places: Map<string, Place>; length: number; count: number } {
+): { places: Map<string, Place>; frozen: Set<string>; length: number; trained: number; count: number } {
   const places = new Map<string, Place>();
-  let length = 0;
-  let count = 0;
-  for (const { name, shape } of parameters) {
+  const frozen = new Set<string>();
+  let [length, trained, count] = [0, 0, 0];
+  const ordered = [...parameters.filter((one) => !one.frozen), ...parameters.filter((one) => one.frozen)];
+  for (const { name, shape, frozen: isFrozen = false } of ordered) {
     if (places.has(name)) throw new InputError('there are two parameters of this name', { key: name });
     if (!shape.every((size) => Number.isSafeInteger(size) && size >= 0)) {
       throw new InputError(`a shape has whole numbers ≥ 0, not [${shape.join(', ')}]`, { key: name });
@@ -199,6 +218,8 @@ function layOut(
     places.set(name, { start: length, size, shape: [...shape] });
     length += Math.ceil(size / lineElements) * lineElements;
     count += size;
+    if (isFrozen) frozen.add(name);
+    else trained = length;
   }
-  return { places, length, count };
+  return { places, frozen, length, trained, count };
 }

@@ -38,7 +38,7 @@ export class Replica {
     for (const { feeds, dropoutKey } of tasks) {
       const grads = results.length === 0 ? arena.grads : this.ownScratch();
       const into: Record<string, TypedArray> = Object.fromEntries(
-        arena.names.map((name) => [gradientName(name), arena.view(grads, name)]),
+        arena.trained.map((name) => [gradientName(name), arena.view(grads, name)]),
       );
       const outputs = await this.session.run({ ...feeds, ...parameterFeeds(arena) }, { into, dropoutKey });
       if (grads !== arena.grads) arena.addToGrads(grads);
@@ -158,8 +158,11 @@ export class ReplicaWorker {
     readonly grads: Float32Array | Float64Array,
   ) {}
 
-  static async start(setup: Omit<WorkerSetup, 'sharedGrads'>): Promise<ReplicaWorker> {
-    const sharedGrads = new SharedArrayBuffer(setup.sharedValues.byteLength);
+  static async start({
+    gradBytes,
+    ...setup
+  }: Omit<WorkerSetup, 'sharedGrads'> & { readonly gradBytes: number }): Promise<ReplicaWorker> {
+    const sharedGrads = new SharedArrayBuffer(gradBytes);
     const data: WorkerSetup = { ...setup, sharedGrads };
     const thread = await TaskThread.start<readonly ShardTask[], Record<string, Value>[]>(
       'optim/replica-worker.js',

@@ -11,7 +11,7 @@ import { readBytes, writeFileAtomic } from '../files.js';
 /** Element type under the format's name, such as `F32`. */
 export type StoredDtype = keyof typeof ARRAYS;
 
-/** A tensor as it stands in a file. BOOL has one byte, 0 or 1, an element. */
+/** A tensor as it stands in a file. BOOL has one byte, 0 or 1, an element; F16 and BF16 are their bits. */
 export interface StoredTensor {
   readonly dtype: StoredDtype;
   readonly shape: readonly number[];
@@ -19,7 +19,14 @@ export interface StoredTensor {
 }
 
 /** Elements of a stored tensor. */
-export type StoredArray = Float32Array | Float64Array | Int32Array | BigInt64Array | Uint8Array | Uint32Array;
+export type StoredArray =
+  | Float32Array
+  | Float64Array
+  | Int32Array
+  | BigInt64Array
+  | Uint8Array
+  | Uint16Array
+  | Uint32Array;
 
 /** Texts in the header of a file, by key. */
 export type Metadata = Readonly<Record<string, string>>;
@@ -97,6 +104,8 @@ const ARRAYS = {
   F32: Float32Array,
   I32: Int32Array,
   U32: Uint32Array,
+  F16: Uint16Array,
+  BF16: Uint16Array,
   U8: Uint8Array,
   BOOL: Uint8Array,
 } as const;

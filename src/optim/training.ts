@@ -39,6 +39,8 @@ export interface TrainingConfig<I extends InputTypes> {
   readonly ranks?: Ranks;
   /** Default f32. */
   readonly dtype?: 'f32' | 'f64';
+  /** Which parameters stay as they are, whatever the caller sets them to; they start at 0. Default none. */
+  readonly frozen?: (name: string) => boolean;
 }
 
 /** What an update has computed. */
@@ -80,12 +82,18 @@ export class Training {
 
   /** Traces the model with its gradients, initialises its parameters and starts the workers. */
   static async create<I extends InputTypes>(config: TrainingConfig<I>): Promise<Training> {
-    const { random, workers = 1, threads = 1, dtype = 'f32', ranks } = config;
-    const { program, parameters } = traceModel(config.model, config.inputs, withGradients, dtype);
+    const { random, workers = 1, threads = 1, dtype = 'f32', ranks, frozen = () => false } = config;
+    const gradients: typeof withGradients = (outputs, all) =>
+      withGradients(
+        outputs,
+        all.filter(({ name }) => !frozen(name)),
+      );
+    const { program, parameters } = traceModel(config.model, config.inputs, gradients, dtype);
     const rule = optimizer(config.optimizer);
-    const arena = new Arena(parameters, { slots: rule.slots, dtype });
+    const specs = parameters.map(({ name, shape }) => ({ name, shape, frozen: frozen(name) }));
+    const arena = new Arena(specs, { slots: rule.slots, dtype });
     for (const { name, shape, initialize } of parameters) {
-      initialize(arena.value(name), shape, random.fork(`parameter ${name}`));
+      if (!frozen(name)) initialize(arena.value(name), shape, random.fork(`parameter ${name}`));
     }
     const executable = lower(program);
     let shared: Float32Array | Float64Array | undefined;
@@ -93,8 +101,7 @@ export class Training {
     if (workers > 1) {
       const sharedValues = new SharedArrayBuffer(arena.values.byteLength);
       shared = floatsOver(sharedValues, dtype);
-      const specs = parameters.map(({ name, shape }) => ({ name, shape }));
-      const setup = { executable, parameters: specs, dtype, sharedValues };
+      const setup = { executable, parameters: specs, dtype, sharedValues, gradBytes: arena.grads.byteLength };
       starting = Array.from({ length: workers - 1 }, () => ReplicaWorker.start(setup));
     }
     // While the threads start: compiling the program takes half a second on each of them.

@@ -210,7 +210,7 @@ export interface TrainingInfluence<Batch> {
 export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): InfluenceAccess<Batch> {
   const { training, shared = () => true } = from;
   const { arena } = training;
-  const ofSingleTasks = arena.names.filter((name) => !shared(name));
+  const ofSingleTasks = arena.trained.filter((name) => !shared(name));
   return {
     size: arena.length,
     samples: from.samples ?? 256,
@@ -223,7 +223,7 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
       training.direction(gradient, out);
       const length = norm(out);
       if (length === 0) return;
-      const factor = (RELATIVE_LENGTH * norm(arena.values)) / length;
+      const factor = (RELATIVE_LENGTH * norm(arena.values.subarray(0, arena.length))) / length;
       for (let i = 0; i < out.length; i++) out[i] *= factor;
     },
     losses: async (batch, samples, shift) => {

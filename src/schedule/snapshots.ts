@@ -46,7 +46,7 @@ type SavedTraining = TrainingState & { readonly learningRate?: PlateauState };
 function arrays({ arena, optimizerSlots }: Training) {
   const values = arena.names.map((name) => [name, name, arena.value(name)] as const);
   const slots = Array.from({ length: optimizerSlots }, (_, i) =>
-    arena.names.map((name) => [`slot.${i}/${name}`, name, arena.slot(i, name)] as const),
+    arena.trained.map((name) => [`slot.${i}/${name}`, name, arena.slot(i, name)] as const),
   );
   return [...values, ...slots.flat()];
 }

@@ -190,6 +190,15 @@ export interface Parameter {
   readonly tensor: Tensor;
 }
 
+/** Low-rank adapters of linear layers (Hu et al. 2022): W + α/r·B·A. */
+export interface Adapters {
+  /** r, rows of A and columns of B. */
+  readonly rank: number;
+  readonly alpha: number;
+  /** Names of the layers that have one, such as `q_proj`. */
+  readonly layers: readonly string[];
+}
+
 /**
  * The named parameters of a model, declared where they are used while the model is traced:
  * `p.get('weight', [out, in], xavierUniform())`. `p.under('encoder')` prefixes names with `encoder.`; asking twice for
@@ -200,6 +209,7 @@ export class Parameters {
     private readonly prefix: string,
     readonly dtype: 'f32' | 'f64',
     private readonly declared: Map<string, Parameter>,
+    private readonly adapters?: Adapters,
   ) {}
 
   /** An empty set without a prefix. */
@@ -225,7 +235,18 @@ export class Parameters {
 
   /** The same set with a longer prefix. */
   under(name: string | number): Parameters {
-    return new Parameters(`${this.prefix}${name}.`, this.dtype, this.declared);
+    return new Parameters(`${this.prefix}${name}.`, this.dtype, this.declared, this.adapters);
+  }
+
+  /** The same parameters, with adapters for some of the linear layers. */
+  adapted(adapters: Adapters): Parameters {
+    return new Parameters(this.prefix, this.dtype, this.declared, adapters);
+  }
+
+  /** The adapters, if the layer whose parameters these are has one. */
+  get adapter(): Adapters | undefined {
+    const layer = this.prefix.split('.').at(-2) ?? '';
+    return this.adapters?.layers.includes(layer) ? this.adapters : undefined;
   }
 
   /** Everything declared so far, in the order of first use. */

@@ -157,6 +157,8 @@ interface TestSet {
   readonly ids: readonly Int32Array[];
   /** Sources that are too long for the model; their ids are those of an empty line. */
   readonly tooLong: number;
+  /** Source tokens that come before those of every line. */
+  readonly prefix: number;
   /** The untouched lines. */
   readonly sources: readonly string[];
   /** Words of the sources, as they arrive, or characters. */
@@ -189,6 +191,11 @@ interface Measured {
 
 function dataOf(run: string, corpus: string | undefined): { data: DataConfig; own: boolean } {
   const { problem } = openRun(run).config as { problem: { data: unknown } };
+  if (problem.data === undefined) {
+    // Of a run that was imported.
+    if (corpus !== undefined) return { data: { from: 'corpus', folder: corpus }, own: false };
+    throw new InputError('the run has no data of its own, expected a corpus', { key: '--data', file: run });
+  }
   const schema = z.strictObject({ data: translationSchema.shape.data });
   const { data } = parseConfig(schema, { data: problem.data }, join(run, 'config.yaml'));
   const isOwn = corpus === undefined || (data.from === 'corpus' && resolve(data.folder) === resolve(corpus));
@@ -242,6 +249,7 @@ async function testSet(
       digest: dataDigest([sources.join('\n'), references.join('\n')]),
       ids,
       tooLong: overlong,
+      prefix: source.pipeline.config.prefix?.length ?? 0,
       sources,
       words,
       counts: words.map((line) => tokensByWord(source, line)),
@@ -280,7 +288,14 @@ function score(target: TextSide, test: TestSet, decoded: readonly Decoded[], { t
       referenceLength: referenceLength(test.references[i], unit),
     };
   });
-  const subwords = decoded.map(({ delays }, i) => countable(delays, test.ids[i].length - 1));
+  // Prefixes, such as codes of languages, are neither read nor written by anybody.
+  const { length: before } = config.prefix ?? [];
+  const subwords = decoded.map(({ delays }, i) => {
+    const own = Array.from(delays)
+      .slice(before)
+      .map((delay) => Math.max(0, delay - test.prefix));
+    return countable(own, Math.max(0, test.ids[i].length - 1 - test.prefix));
+  });
   const bleu = { tokenize, lowercase: config.lowercase };
   const chrf = { lowercase: config.lowercase };
   return {

@@ -5,7 +5,7 @@ import { type StoredTensor, writeSafetensors } from '../optim/safetensors.js';
 import { type CheckpointChoice, openRun } from '../run/index.js';
 import { formatShape, type TensorType } from '../tensor/index.js';
 import { stepPrograms } from './decode/steps.js';
-import { saveLanguages } from './text/languages.js';
+import { firstToken, saveLanguages } from './text/languages.js';
 import { special } from './text/vocabulary.js';
 import { openTrained, trainedMonotonic } from './trained.js';
 
@@ -29,7 +29,8 @@ export interface Exported {
  */
 export function exportTranslation(run: string, folder: string, options: ExportOptions = {}): Exported {
   const { model, main, waits, languages, arena, step } = openTrained(run, options.checkpoint);
-  const { encoder, decoder } = stepPrograms(model, arena, { beam: options.beam, weights: true });
+  const first = firstToken(languages);
+  const { encoder, decoder } = stepPrograms(model, arena, { beam: options.beam, weights: true, first });
   makeFolder(folder);
   saveLanguages(folder, languages);
   const settings = {

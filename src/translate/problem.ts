@@ -1,3 +1,4 @@
+import { InputError } from '../errors.js';
 import type { Feeds, LearningRate, StepResult, Training } from '../optim/index.js';
 import type { Snapshot } from '../run/index.js';
 import {
@@ -23,7 +24,7 @@ import { FEATURES, MainLosses, ORIGIN, writeRows } from './features.js';
 import { waitInfluence } from './influence.js';
 import { inOrder, LossEvaluation } from './loss-evaluation.js';
 import { lossModel, targetTokens, updateFeeds } from './model/loss.js';
-import { saveTranslation, warmStart } from './trained.js';
+import { FULL, saveTranslation, warmStart } from './trained.js';
 import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from './training.js';
 
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
@@ -78,12 +79,18 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     const tasks = waitTasks(config.waits);
     const main = config.waits === 'full' ? 0 : taskIndex(tasks, config.main, 'problem.main');
     const learningRate = learningRateOf(config.learning, options.updates);
+    if (config.model.adapters !== undefined && config.warmStart === null) {
+      throw new InputError('adapters change a model that is there, expected problem.warmStart to name its run', {
+        key: 'problem.model.adapters',
+      });
+    }
     const data = await TrainingData.open(config, random);
     const opened: { close(): void | Promise<void> }[] = [data];
     try {
       const { model, corpus } = data;
       const loss = { smoothing: config.smoothing, limited: config.waits !== 'full' };
-      const training = await createTraining(lossModel(model, loss), config.learning, options);
+      const onlyAdapters = model.adapters !== undefined;
+      const training = await createTraining(lossModel(model, loss), config.learning, { ...options, onlyAdapters });
       opened.push(training);
       if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages);
       const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, ranks });
@@ -271,9 +278,6 @@ interface DataState {
   readonly batches: Snapshot['state'];
   readonly turn: number;
 }
-
-/** A wait this long means "full sentence". */
-const FULL = 1_000_000;
 
 function waitTasks(waits: number | 'full'): Task[] {
   if (waits === 'full') return [{ name: 'full', number: FULL }];

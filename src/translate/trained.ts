@@ -2,14 +2,17 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { readJsonFile, writeFileAtomic } from '../files.js';
-import { Arena, traceModel } from '../optim/index.js';
+import { Arena, type Floats, traceModel } from '../optim/index.js';
 import { type CheckpointChoice, openRun } from '../run/index.js';
 import { loadParameters } from '../schedule/index.js';
-import { evaluationMode, type TranslationModel } from './model/config.js';
+import { ACTIVATION_NAMES, adaptersSchema, evaluationMode, isAdapter, type TranslationModel } from './model/config.js';
 import { lossInputs, lossModel } from './model/loss.js';
 import { ATTENTIONS, type MonotonicModel } from './monotonic/config.js';
 import { monotonicInputs, monotonicLossModel } from './monotonic/loss.js';
 import { type Languages, loadLanguages, saveLanguages } from './text/languages.js';
+
+/** A wait this long means "full sentence". */
+export const FULL = 1_000_000;
 
 /** What a run folder says about its model, besides the parameters. */
 export interface TranslationInfo {
@@ -35,15 +38,46 @@ export function saveTranslation(folder: string, languages: Languages, info: Tran
   writeFileAtomic(join(folder, INFO), `${JSON.stringify(info, null, 2)}\n`);
 }
 
-/** Reads a model from a run folder. */
+/** Reads a model from a run folder, its adapters merged into the matrices that they belong to. */
 export function openTrained(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedTranslation {
   openRun(folder);
   const info: TranslationInfo = readJsonFile(join(folder, INFO), infoSchema);
-  const languages = languagesOf(folder, info.model);
-  const { parameters } = traceModel(lossModel(evaluationMode(info.model), { smoothing: 0 }), lossInputs);
-  const arena = new Arena(parameters);
+  const { adapters, ...model } = info.model;
+  const languages = languagesOf(folder, model);
+  const arena = arenaOf(info.model);
   const step = loadParameters(folder, arena, checkpoint);
-  return { ...info, languages, arena, step };
+  if (adapters === undefined) return { ...info, languages, arena, step };
+  const merged = arenaOf(model);
+  for (const name of merged.names) merged.value(name).set(arena.value(name) as never);
+  for (const name of arena.names.filter((one) => one.endsWith('.lora_A.weight'))) {
+    const layer = name.slice(0, -'.lora_A.weight'.length);
+    const [down, up] = [arena.value(name), arena.value(`${layer}.lora_B.weight`)];
+    addProduct(merged.value(`${layer}.weight`), up, down, adapters);
+  }
+  return { ...info, model, languages, arena: merged, step };
+}
+
+/** The parameters of a model to be run: they have no gradients. */
+function arenaOf(model: TranslationModel): Arena {
+  const { parameters } = traceModel(lossModel(evaluationMode(model), { smoothing: 0 }), lossInputs);
+  return new Arena(parameters.map(({ name, shape }) => ({ name, shape, frozen: true })));
+}
+
+/** W ← W + α/r·B·A, with B [out, r] and A [r, in]; summed in f64. */
+function addProduct(
+  weight: Floats,
+  up: Floats,
+  down: Floats,
+  { rank, alpha }: { readonly rank: number; readonly alpha: number },
+): void {
+  const [out, size] = [up.length / rank, down.length / rank];
+  for (let o = 0; o < out; o++) {
+    for (let i = 0; i < size; i++) {
+      let sum = 0;
+      for (let r = 0; r < rank; r++) sum += up[o * rank + r] * down[r * size + i];
+      weight[o * size + i] += (alpha / rank) * sum;
+    }
+  }
 }
 
 /** A trained model with monotonic attention that can be run. */
@@ -104,7 +138,10 @@ function languagesOf(folder: string, { vocabulary }: TranslationModel): Language
   return languages;
 }
 
-/** Fills an arena with the best parameters of a run that was trained with the same vocabularies. */
+/**
+ * Fills an arena with the best parameters of a run that was trained with the same vocabularies. Adapters of the arena
+ * stay as they are; those of the run are merged into its other parameters.
+ */
 export function warmStart(folder: string, arena: Arena, languages: Languages): void {
   openRun(folder);
   const known = loadLanguages(folder);
@@ -116,7 +153,25 @@ export function warmStart(folder: string, arena: Arena, languages: Languages): v
       key: 'problem.warmStart',
     });
   }
-  loadParameters(folder, arena);
+  const isPlain = !arena.names.some(isAdapter) && !hasAdapters(folder);
+  if (isPlain) {
+    loadParameters(folder, arena);
+    return;
+  }
+  const start = openTrained(folder).arena;
+  for (const name of arena.names.filter((one) => !isAdapter(one))) {
+    const there = start.has(name) ? `[${start.shape(name).join(', ')}]` : 'nothing';
+    const needed = `[${arena.shape(name).join(', ')}]`;
+    if (there !== needed) {
+      throw new InputError(`the run holds ${there}, the model needs ${needed}`, { file: folder, key: name });
+    }
+    arena.value(name).set(start.value(name) as never);
+  }
+}
+
+function hasAdapters(folder: string): boolean {
+  const schema = z.looseObject({ model: z.looseObject({ adapters: z.unknown().optional() }) });
+  return readJsonFile(join(folder, INFO), schema).model.adapters !== undefined;
 }
 
 const INFO = 'model.json';
@@ -135,7 +190,12 @@ const sizesSchema = z.strictObject({
   attentionDropout: rate,
   activationDropout: rate,
   norm: z.enum(['post', 'pre']).optional(),
-  activation: z.enum(['relu', 'gelu']).optional(),
+  activation: z.enum(ACTIVATION_NAMES).optional(),
+  positions: z.enum(['fairseq', 'marian']).optional(),
+  scaleEmbeddings: z.boolean().optional(),
+  outputBias: z.boolean().optional(),
+  start: z.enum(['eos', 'pad']).optional(),
+  adapters: adaptersSchema.optional(),
   sharedEmbeddings: z.enum(['none', 'decoder', 'all']),
   encoder: z.enum(['unidirectional', 'bidirectional']),
   maxPositions: size,

@@ -13,7 +13,7 @@ import { type Corpus, type CorpusSummary, openCorpus, type PairedSequences, some
 import { defaultFilters } from './corpus/encode-split.js';
 import { prepareTranslation } from './corpus/prepare.js';
 import { type Scrambled, scrambled } from './corruption.js';
-import { type TranslationModel, translationModel } from './model/config.js';
+import { isAdapter, type TranslationModel, translationModel } from './model/config.js';
 import { lossInputs } from './model/loss.js';
 import { type TextSizes, type ToyText, toyLanguages, toyText, writeToyText } from './toy.js';
 import { verbFinalLanguages, verbFinalText } from './verb-final.js';
@@ -183,15 +183,25 @@ export interface ProblemOptions {
 
 type Learning = TranslationConfig['learning'];
 
-/** The training of a model that takes the inputs of a loss, as `learning` of a configuration says. */
+/**
+ * The training of a model that takes the inputs of a loss, as `learning` of a configuration says: of all of its parameters,
+ * or of its adapters alone.
+ */
 export function createTraining<I extends InputTypes = typeof lossInputs>(
   model: Model<I>,
   learning: Learning,
-  { random, threads = 1, workers = 1, ranks }: ProblemOptions,
+  {
+    random,
+    threads = 1,
+    workers = 1,
+    ranks,
+    onlyAdapters = false,
+  }: ProblemOptions & { readonly onlyAdapters?: boolean },
   inputs: I = lossInputs as unknown as I,
 ): Promise<Training> {
   const { clipNorm } = learning;
   return Training.create({
+    frozen: onlyAdapters ? (name) => !isAdapter(name) : undefined,
     model,
     inputs,
     random: random.fork('model'),

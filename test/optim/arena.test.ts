@@ -40,6 +40,21 @@ describe('an arena', () => {
     expect(arena.values.every((x) => x === 1)).toBe(true);
   });
 
+  it('has neither gradients nor optimiser arrays for frozen parameters, which come last', () => {
+    const arena = new Arena([{ name: 'table', shape: [100, 16], frozen: true }, ...parameters], { slots: 2 });
+    expect(arena.names).toEqual(['weight', 'bias', 'scale', 'empty', 'table']);
+    expect(arena.trained).toEqual(['weight', 'bias', 'scale', 'empty']);
+    // Lines of 16: two of `weight`, one each of `bias` and `scale`.
+    expect(arena.length).toBe(64);
+    expect([arena.grads, arena.slot(0), arena.slot(1)].map(({ length }) => length)).toEqual([64, 64, 64]);
+    expect(arena.values.length).toBe(64 + 1600);
+    arena.value('table').fill(7);
+    expect([...arena.grads, ...arena.slot(0), ...arena.slot(1)].every((x) => x === 0)).toBe(true);
+    expect(() => arena.grad('table')).toThrow('the parameter table is frozen: it has no gradient');
+    expect(() => arena.slot(0, 'table')).toThrow(RangeError);
+    expect(arena.grad('empty')).toHaveLength(0);
+  });
+
   it('has one memory: a view by name and the whole array are the same numbers', () => {
     const arena = new Arena(parameters);
     arena.value('bias').set([1, 2, 3]);

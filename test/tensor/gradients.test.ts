@@ -262,6 +262,24 @@ describe('layers as operations', () => {
       },
       sizes(3),
     );
+    overShapes(
+      `linear cross-entropy with a bias, ${form}`,
+      (random, [rows, classes, width]) => {
+        const targets = t.constant(
+          Array.from({ length: rows }, () => random.int(classes + 1)),
+          'i64',
+        );
+        return checkGradient(
+          (x, w, bias) => t.linearCrossEntropy(x, w, targets, { smoothing: 0.1, form, bias }),
+          [
+            randomValue(random, [rows, width]),
+            randomValue(random, [classes + 1, width]),
+            randomValue(random, [classes + 1]),
+          ],
+        );
+      },
+      sizes(3),
+    );
   }
   overShapes('mean squared error', (random, dims) =>
     checkGradient(t.meanSquaredError, [randomValue(random, dims), randomValue(random, dims)]),

@@ -2,7 +2,7 @@ import { Arena, Inference, traceModel } from '../../src/optim/index.js';
 import { Random } from '../../src/random.js';
 import { i64, linear, logSoftmax, type Parameters, type Tensor, type Value } from '../../src/tensor/index.js';
 import { evaluationMode, PRESETS, type TranslationModel } from '../../src/translate/model/config.js';
-import { outputWeight, translate } from '../../src/translate/model/transformer.js';
+import { outputBias, outputWeight, translate } from '../../src/translate/model/transformer.js';
 
 /** Vocabulary of the random models, special tokens included. */
 export const VOCABULARY = 17;
@@ -34,7 +34,11 @@ const wholeModel =
   (model: TranslationModel) =>
   (p: Parameters, { source, lengths, previous, limit }: Record<keyof typeof sentences, Tensor>) => ({
     out: logSoftmax(
-      linear(translate(p, evaluationMode(model), { ids: source, lengths }, previous, limit), outputWeight(p, model)),
+      linear(
+        translate(p, evaluationMode(model), { ids: source, lengths }, previous, limit),
+        outputWeight(p, model),
+        outputBias(p, model),
+      ),
     ),
   });
 

@@ -15,6 +15,8 @@ describe.each([
   { encoder: 'bidirectional' },
   { encoder: 'unidirectional', norm: 'pre', activation: 'gelu' },
   { encoder: 'bidirectional', norm: 'pre', activation: 'gelu' },
+  { encoder: 'bidirectional', activation: 'swish', positions: 'marian', outputBias: true, start: 'pad' },
+  { encoder: 'unidirectional', activation: 'swish', positions: 'marian', outputBias: true, scaleEmbeddings: false },
 ] as const)('step by step, a model with %o', (changes) => {
   it.each([1, 3, 9])('gives the scores of the whole model under wait-%i', async (k) => {
     const model = tinyModel({ ...changes, sharedEmbeddings: 'decoder' });

@@ -231,7 +231,8 @@ function mapLines(schema: KeySchema, defaults: unknown): string[] {
 
 function keyLines(key: string, schema: KeySchema, value: unknown, required: boolean): string[] {
   const described = schema.description === undefined ? [] : comment(schema.description);
-  if (schema.properties !== undefined) {
+  // A map with an example is one that is only there if it is given.
+  if (schema.properties !== undefined && schema.examples === undefined) {
     const lines = [`${key}:`, ...indent(mapLines(schema, value))];
     // An optional map with keys that it must have is no default.
     const isLeftOut = !required && value === undefined && (schema.required?.length ?? 0) > 0;

@@ -1,8 +1,11 @@
 import { formatShape, sameDim } from '../dim.js';
 import type { Lowering } from '../lowering.js';
 import { describeType, Mismatch, type Op, record, type Tensor } from '../tensor.js';
-import { square, sub } from './elementwise.js';
-import { mean } from './reduce.js';
+import { mul, square, sub } from './elementwise.js';
+import { scatterAdd } from './gather.js';
+import { matmul } from './matmul.js';
+import { mean, sum } from './reduce.js';
+import { expandDims, reshape } from './shape.js';
 
 /** Label smoothing of a cross-entropy. */
 export interface CrossEntropyOptions {
@@ -116,9 +119,14 @@ const crossEntropyGradientOp: Op<Smoothing> = {
   },
 };
 
+export interface LinearCrossEntropyOptions extends CrossEntropyOptions {
+  /** [V], added to the logits. Default none. */
+  readonly bias?: Tensor;
+}
+
 /**
- * `crossEntropy(linear(x, weight), targets)` in one operation: x [rows, D], weight [V, D], i64 targets [rows] give the
- * losses [rows]. With a large vocabulary the tensor [rows, V] costs more to pass over than to compute, so here it is
+ * `crossEntropy(linear(x, weight, bias), targets)` in one operation: x [rows, D], weight [V, D], i64 targets [rows] give
+ * the losses [rows]. With a large vocabulary the tensor [rows, V] costs more to pass over than to compute, so here it is
  * written once by the product and once by the softmax, and never scaled, shifted, scattered into or read for a
  * maximum: the logarithm comes from the target's probability. A loss beyond 87 nats, where that probability underflows
  * in f32, is reported as 87.3; its gradient is exact.
@@ -127,15 +135,16 @@ export function linearCrossEntropy(
   x: Tensor,
   weight: Tensor,
   targets: Tensor,
-  options: CrossEntropyOptions = {},
+  { bias, ...options }: LinearCrossEntropyOptions = {},
 ): Tensor {
-  return record(linearCrossEntropyOp, [x, weight, targets], smoothingOf(options))[0];
+  const inputs = bias === undefined ? [x, weight, targets] : [x, weight, targets, bias];
+  return record(linearCrossEntropyOp, inputs, smoothingOf(options))[0];
 }
 
 /** Outputs: the losses, and the probabilities that the gradient needs again. */
 const linearCrossEntropyOp: Op<Smoothing> = {
   name: 'linearCrossEntropy',
-  infer: ([x, weight, targets]) => {
+  infer: ([x, weight, targets, bias]) => {
     const [rows, width] = x.shape;
     const [classes, otherWidth] = weight.shape;
     const fits =
@@ -146,40 +155,55 @@ const linearCrossEntropyOp: Op<Smoothing> = {
       x.dtype === weight.dtype &&
       typeof classes === 'number' &&
       sameDim(width, otherWidth) &&
-      sameDim(rows, targets.shape[0]);
+      sameDim(rows, targets.shape[0]) &&
+      (bias === undefined || (bias.dtype === x.dtype && bias.shape.length === 1 && bias.shape[0] === classes));
     if (!fits) {
-      const types = [x, weight, targets].map(describeType).join(', ');
-      throw new Mismatch(`expected x [rows, D], weight [V, D] and i64 targets [rows], got ${types}`);
+      const types = [x, weight, targets, ...(bias === undefined ? [] : [bias])].map(describeType).join(', ');
+      throw new Mismatch(
+        `expected x [rows, D], weight [V, D], i64 targets [rows] and a bias [V], if any, got ${types}`,
+      );
     }
     return [
       { shape: [rows], dtype: x.dtype },
       { shape: [rows, classes], dtype: x.dtype },
     ];
   },
-  lower: (to, [x, weight, targets], { attributes, inputs: [{ shape, dtype }, { shape: weightShape }] }) => {
+  lower: (to, [x, weight, targets, bias], { attributes, inputs: [{ shape, dtype }, { shape: weightShape }] }) => {
     const [rows] = shape;
     const [classes, width] = weightShape as [number, number];
     const { other, extra } = masses(attributes as Smoothing, classes);
-    const logits = to.op('Gemm', [x, weight], { transB: 1 }); // [rows, V]
+    const logits = to.op('Gemm', bias === undefined ? [x, weight] : [x, weight, bias], { transB: 1 }); // [rows, V]
     const probabilities = to.op('Softmax', [logits], { axis: -1 });
     const column = to.op('Unsqueeze', [targets, to.ints([1])]);
     const chosen = (name: string): string => to.op('GatherElements', [name, column], { axis: 1 }); // [rows, 1]
     const safe = to.op('Max', [chosen(probabilities), to.scalar(dtype, dtype === 'f32' ? 1.2e-38 : 1e-300)]);
     let loss = to.op('Neg', [to.op('Log', [safe])]);
     if (other !== 0) {
-      // Σ_v q_v (log Σ exp l − l_v) = −log p_t + (1 − extra)·l_t − other·Σ_v l_v, with Σ_v l_v = x·Σ_v w_v
+      // Σ_v q_v (log Σ exp l − l_v) = −log p_t + (1 − extra)·l_t − other·Σ_v l_v, with Σ_v l_v = x·Σ_v w_v + Σ_v b_v
       const weightSum = to.reshape(to.columnSums(weight, classes, width, dtype), [width], [width, 1]);
       const scaled = (name: string, by: number): string => to.op('Mul', [name, to.scalar(dtype, by)]);
       loss = to.op('Add', [loss, scaled(chosen(logits), 1 - extra)]);
-      loss = to.op('Sub', [loss, scaled(to.op('MatMul', [x, weightSum]), other)]);
+      const product = to.op('MatMul', [x, weightSum]);
+      const sum = bias === undefined ? product : to.op('Add', [product, to.op('ReduceSum', [bias], { keepdims: 0 })]);
+      loss = to.op('Sub', [loss, scaled(sum, other)]);
     }
     return [to.reshape(loss, [rows, 1], [rows]), probabilities];
   },
-  gradient: ({ inputs: [x, weight, targets], outputs: [, probabilities], attributes }, [g]) => [
+  gradient: ({ inputs: [x, weight, targets, bias], outputs: [, probabilities], attributes }, [g]) => [
     ...record(linearCrossEntropyGradientOp, [x, weight, targets, probabilities, g!], attributes as Smoothing),
     undefined,
+    ...(bias === undefined ? [] : [biasGradient(bias, targets, probabilities, g!, attributes as Smoothing)]),
   ],
 };
+
+/** db_v = Σ_i g_i·(P_iv − other) − Σ over the rows whose target is v of extra·g_i */
+function biasGradient(bias: Tensor, targets: Tensor, probabilities: Tensor, g: Tensor, attributes: Smoothing): Tensor {
+  const [classes] = bias.shape as [number];
+  const { other, extra } = masses(attributes, classes);
+  const ofAll = reshape(matmul(probabilities, expandDims(g, 1), { transA: true }), [classes]);
+  const centred = other === 0 ? ofAll : sub(ofAll, mul(sum(g), other));
+  return scatterAdd(centred, targets, mul(g, -extra));
+}
 
 /**
  * With P the probabilities and q = other everywhere + extra at the target t:

@@ -10,6 +10,7 @@ import {
   type Dim,
   dimension,
   type Executable,
+  equal,
   expandDims,
   f32,
   fill,
@@ -39,7 +40,7 @@ import {
   where,
 } from '../../tensor/index.js';
 import { evaluationMode, type TranslationModel } from '../model/config.js';
-import { embed, lastNorm, layerOptions, outputWeight } from '../model/transformer.js';
+import { embed, lastNorm, layerOptions, outputBias, outputWeight } from '../model/transformer.js';
 import { special } from '../text/vocabulary.js';
 import { newName } from './cache.js';
 import { candidatesFor, searchDefaults } from './search.js';
@@ -91,6 +92,8 @@ export interface StepModelOptions {
   readonly redecodes?: boolean;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
+  /** Id of the token that every output begins with, such as the code of a language. Default: the model chooses. */
+  readonly first?: number;
 }
 
 /** A trained model, ready to read and write token by token. */
@@ -100,8 +103,8 @@ export async function createStepModel(
   options: StepModelOptions = {},
   attend?: SourceAttention,
 ): Promise<StepModel> {
-  const { beam = searchDefaults.beam, redecodes = false, threads = 1 } = options;
-  const { encoder, decoder } = stepPrograms(model, arena, { beam, attend });
+  const { beam = searchDefaults.beam, redecodes = false, threads = 1, first } = options;
+  const { encoder, decoder } = stepPrograms(model, arena, { beam, attend, first });
   const open = async (executable: Executable): Promise<StepProgram> => {
     const session = await Session.create(executable, { threads });
     return {
@@ -112,7 +115,7 @@ export async function createStepModel(
     };
   };
   // Most policies do not look at the attention: a decoder that puts it out is compiled when one does.
-  const attending = () => open(stepPrograms(model, arena, { beam, weights: true }).decoder);
+  const attending = () => open(stepPrograms(model, arena, { beam, first, weights: true }).decoder);
   const shape = { ...model, beam, redecodes };
   return new StepModel(await open(encoder), await open(decoder), shape, attend === undefined ? attending : undefined);
 }
@@ -124,14 +127,17 @@ export interface StepProgramOptions {
   readonly weights?: boolean;
   /** Default soft attention. */
   readonly attend?: SourceAttention;
+  /** As in `StepModelOptions`. */
+  readonly first?: number;
 }
 
 /** Both programs with the parameters inside them, in evaluation mode. */
 export function stepPrograms(
   model: TranslationModel,
   arena: Arena,
-  { beam = searchDefaults.beam, weights = false, attend = softAttention(model, weights) }: StepProgramOptions = {},
+  options: StepProgramOptions = {},
 ): { readonly encoder: Executable; readonly decoder: Executable } {
+  const { beam = searchDefaults.beam, weights = false, attend = softAttention(model, weights), first } = options;
   const still = evaluationMode(model);
   // With the parameters as constants, the runtime can arrange the weights for its matrix kernels once, and the written
   // model needs nothing besides.
@@ -141,7 +147,7 @@ export function stepPrograms(
     lower(rewrite(traceModel(fn, inputs, undefined, arena.dtype).program, { input }));
   return {
     encoder: compile(encoderStep(still, attend)),
-    decoder: compile(decoderStep(still, attend, candidatesFor(beam))),
+    decoder: compile(decoderStep(still, attend, { candidates: candidatesFor(beam), first })),
   };
 }
 
@@ -201,7 +207,11 @@ function encoderStep(model: TranslationModel, { source, kept }: SourceAttention)
  * them, `candidates` i64 and `scores` [B, C], in falling order. Padding and `<s>` are never proposed. If it is asked for,
  * `attention` [B, L·H, S]: how the last token of each sentence attends over the source, head by head, layer by layer.
  */
-function decoderStep(model: TranslationModel, attend: SourceAttention, candidates: number): Step {
+function decoderStep(
+  model: TranslationModel,
+  attend: SourceAttention,
+  { candidates, first }: { readonly candidates: number; readonly first?: number },
+): Step {
   const count = Math.min(candidates, model.vocabulary.target);
   return {
     inputs: {
@@ -229,7 +239,9 @@ function decoderStep(model: TranslationModel, attend: SourceAttention, candidate
       }
       x = lastNorm(p, model, 'decoder', x);
       const last = squeeze(slice(reshape(x, [added, batch, model.width]), 0, -1, 1), 0); // [B, D]
-      const logProbabilities = add(logSoftmax(product(last, outputWeight(p, model))), neverProposed(model)); // [B, V]
+      const logits = product(last, outputWeight(p, model), outputBias(p, model)); // [B, V]
+      const free = add(logSoftmax(logits), neverProposed(model));
+      const logProbabilities = first === undefined ? free : beginningWith(first, add(lengths, dimension(added)), free);
       const best = topK(logProbabilities, count);
       return { ...outputs, ...over.outputs(), logProbabilities, candidates: best.indices, scores: best.values };
     },
@@ -370,6 +382,13 @@ function embedAt(
   if (lengths === undefined) return reshape(embed(p, model, side, tokens), [all, model.width]);
   const positions = add(reshape(range(added), [added, 1]), lengths); // [N, B]
   return reshape(embed(p, model, side, reshape(tokens, [all, 1]), reshape(positions, [all])), [all, model.width]);
+}
+
+/** The log-probabilities [B, V] after `taken` tokens [B]; after the start token alone, those of a certain token. */
+function beginningWith(first: number, taken: Tensor, free: Tensor): Tensor {
+  const row = new Float32Array(free.shape[1] as number).fill(LOWEST);
+  row[first] = 0;
+  return where(expandDims(equal(taken, 1), 1), constant(row, 'f32', [1, row.length]), free);
 }
 
 /** A row [V] to be added to log-probabilities. */

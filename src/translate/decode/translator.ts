@@ -4,7 +4,7 @@ import { openRun } from '../../run/index.js';
 import { policyOf } from '../monotonic/config.js';
 import { decidingAttention } from '../monotonic/steps.js';
 import { createPolicy, ownPolicy, type PolicySpec, parsePolicies, type TrainedFor } from '../policies/index.js';
-import type { Language, Languages } from '../text/languages.js';
+import { firstToken, type Language, type Languages } from '../text/languages.js';
 import { textPipeline } from '../text/pipeline.js';
 import { special } from '../text/vocabulary.js';
 import { openTrained, trainedMonotonic } from '../trained.js';
@@ -197,7 +197,8 @@ export async function openModel(run: string, options: OpenOptions = {}): Promise
 
 async function openTranslation(run: string, { checkpoint, beam, threads }: OpenOptions): Promise<OpenedModel> {
   const { model, arena, waits, main, languages, step } = openTrained(run, checkpoint);
-  const steps = await createStepModel(model, arena, { beam, threads, redecodes: waits === 'full' });
+  const first = firstToken(languages);
+  const steps = await createStepModel(model, arena, { beam, threads, redecodes: waits === 'full', first });
   return { steps, languages, step, training: waits === 'full' ? 'full' : main };
 }
 

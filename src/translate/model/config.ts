@@ -1,6 +1,40 @@
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { section } from '../../run/index.js';
+import type { Parameters } from '../../tensor/index.js';
+
+export const ACTIVATION_NAMES = ['relu', 'gelu', 'swish'] as const;
+export type Activation = (typeof ACTIVATION_NAMES)[number];
+
+/** Layers that can have an adapter, by the names of a configuration. */
+const ADAPTED = { q: 'q_proj', k: 'k_proj', v: 'v_proj', out: 'out_proj', fc1: 'fc1', fc2: 'fc2' } as const;
+
+/** Low-rank adapters (Hu et al. 2022): each matrix W that has one is W + α/r·B·A. */
+export interface ModelAdapters {
+  readonly rank: number;
+  readonly alpha: number;
+  readonly on: readonly (keyof typeof ADAPTED)[];
+}
+
+export const adaptersSchema = z.strictObject({
+  rank: z.int().min(1).default(8).describe('r, rows of A and columns of B.'),
+  alpha: z.number().positive().default(16).describe('α: what the adapter computes counts α/r times.'),
+  on: z
+    .array(z.enum(Object.keys(ADAPTED) as [keyof typeof ADAPTED, ...(keyof typeof ADAPTED)[]]))
+    .min(1)
+    .default(['q', 'v'])
+    .describe('Queries, keys, values and outputs of every attention, fc1 and fc2 of the feed-forward layers.'),
+});
+
+/** The parameters of a model with the adapters that it has. */
+export function adapted(p: Parameters, { adapters }: TranslationModelConfig): Parameters {
+  return adapters ? p.adapted({ ...adapters, layers: adapters.on.map((name) => ADAPTED[name]) }) : p;
+}
+
+/** Whether this parameter belongs to an adapter. */
+export function isAdapter(name: string): boolean {
+  return /\.lora_[AB]\.weight$/.test(name);
+}
 
 /** The sizes of a Transformer for translation, as it is built. */
 export interface TranslationModelConfig {
@@ -21,7 +55,17 @@ export interface TranslationModelConfig {
   /** Normalise after the sum of each block (Vaswani et al. 2017) or before the block (Xiong et al. 2020). Default post. */
   readonly norm?: 'post' | 'pre';
   /** Between the two feed-forward layers. Default relu. */
-  readonly activation?: 'relu' | 'gelu';
+  readonly activation?: Activation;
+  /** Sinusoidal positions as fairseq or as Marian numbers and spaces them. Default fairseq. */
+  readonly positions?: 'fairseq' | 'marian';
+  /** Whether embeddings are multiplied with √d. Default true. */
+  readonly scaleEmbeddings?: boolean;
+  /** Whether a bias is added to the logits. Default false. */
+  readonly outputBias?: boolean;
+  /** The token that the decoder takes in first. Default eos. */
+  readonly start?: 'eos' | 'pad';
+  /** Low-rank adapters, which alone are trained. Default none: everything is. */
+  readonly adapters?: ModelAdapters;
   /** Which tables are one: none, target embedding and output projection, or these and the source embedding. */
   readonly sharedEmbeddings: 'none' | 'decoder' | 'all';
   /**
@@ -94,7 +138,29 @@ export const modelSchema = section({
     .enum(['post', 'pre'])
     .optional()
     .describe('Layer norm after each block, or before it, which trains more steadily. If left out: post.'),
-  activation: z.enum(['relu', 'gelu']).optional().describe('Between the two feed-forward layers. If left out: relu.'),
+  activation: z
+    .enum(ACTIVATION_NAMES)
+    .optional()
+    .describe('Between the two feed-forward layers; swish is x·sigmoid(x). If left out: relu.'),
+  positions: z
+    .enum(['fairseq', 'marian'])
+    .optional()
+    .describe(
+      'Sinusoidal positions: fairseq counts from 2, Marian from 0 with other wavelengths. If left out: fairseq.',
+    ),
+  scaleEmbeddings: z.boolean().optional().describe('Multiply embeddings with √d. If left out: true.'),
+  outputBias: z.boolean().optional().describe('Add a bias to the logits, as Marian does. If left out: false.'),
+  start: z
+    .enum(['eos', 'pad'])
+    .optional()
+    .describe('What the decoder takes in before the first token: </s>, or padding as in Marian. If left out: eos.'),
+  adapters: adaptersSchema
+    .optional()
+    .describe(
+      'Train low-rank adapters alone, on top of what warmStart says: W + α/r·B·A on queries (q), keys, values and outputs ' +
+        '(k, v, out) of every attention, or on the feed-forward layers (fc1, fc2). If left out: train everything.',
+    )
+    .meta({ examples: [{ rank: 8, alpha: 16, on: ['q', 'v'] }] }),
   encoder: z
     .enum(['unidirectional', 'bidirectional'])
     .default('unidirectional')

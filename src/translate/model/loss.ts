@@ -1,5 +1,6 @@
 import type { Feeds, InputTypes, Model } from '../../optim/index.js';
 import {
+  add,
   cast,
   expandDims,
   f32,
@@ -18,8 +19,8 @@ import {
 } from '../../tensor/index.js';
 import type { Batch } from '../corpus/batches.js';
 import { special } from '../text/vocabulary.js';
-import type { TranslationModel } from './config.js';
-import { outputWeight, translate } from './transformer.js';
+import { adapted, type TranslationModel } from './config.js';
+import { outputBias, outputWeight, translate } from './transformer.js';
 
 /** What the loss of a batch is computed from. */
 export const lossInputs = {
@@ -50,7 +51,8 @@ export function lossModel(
   model: TranslationModel,
   { smoothing, limited = true }: LossOptions,
 ): Model<typeof lossInputs> {
-  return (p, { source, sourceLengths, previous, target, targetLengths, waits, weights }) => {
+  return (parameters, { source, sourceLengths, previous, target, targetLengths, waits, weights }) => {
+    const p = adapted(parameters, model);
     const sources = { ids: wide(source), lengths: wide(sourceLengths) };
     const limit = limited ? sub(wide(waits), 1) : undefined;
     const states = translate(p, model, sources, wide(previous), limit); // [T, B, D]
@@ -58,9 +60,9 @@ export function lossModel(
     const rows = multiplyDims(steps, batch);
     const x = reshape(states, [rows, model.width]);
     const targets = reshape(wide(target), [rows]);
-    const weight = outputWeight(p, model);
-    const smoothed = linearCrossEntropy(x, weight, targets, { smoothing, form: 'fairseq' }); // [rows]
-    const plain = smoothing === 0 ? smoothed : sub(smoothed, smoothingTerm(x, weight, targets, smoothing));
+    const [weight, bias] = [outputWeight(p, model), outputBias(p, model)];
+    const smoothed = linearCrossEntropy(x, weight, targets, { smoothing, form: 'fairseq', bias }); // [rows]
+    const plain = smoothing === 0 ? smoothed : sub(smoothed, smoothingTerm(x, { weight, bias }, targets, smoothing));
 
     const real = cast(less(expandDims(range(steps), 1), wide(targetLengths)), x.dtype); // [T, B]
     const perSentence = (losses: Tensor): Tensor => sum(mul(reshape(losses, [steps, batch]), real), { axes: [0] });
@@ -107,13 +109,20 @@ const wide = (x: Tensor): Tensor => cast(x, 'i64');
 
 /**
  * Smoothed minus plain loss. With q_v = ε/(V−1) for v ≠ t and l = logits, both losses contain log Σ exp l once, so that
- * what is left is (ε + ε/(V−1))·l_t − ε/(V−1)·Σ_v l_v, where l_v = x·w_v: no second tensor [rows, V] is needed.
+ * what is left is (ε + ε/(V−1))·l_t − ε/(V−1)·Σ_v l_v, where l_v = x·w_v + b_v: no second tensor [rows, V] is needed.
  */
-function smoothingTerm(x: Tensor, weight: Tensor, targets: Tensor, smoothing: number): Tensor {
+function smoothingTerm(
+  x: Tensor,
+  { weight, bias }: { readonly weight: Tensor; readonly bias?: Tensor },
+  targets: Tensor,
+  smoothing: number,
+): Tensor {
   const other = smoothing / ((weight.shape[0] as number) - 1);
-  const ofTarget = sum(mul(x, gather(weight, targets)), { axes: [1] }); // l_t
-  const ofAll = reshape(linear(x, sum(weight, { axes: [0], keepDims: true })), [x.shape[0]]); // Σ_v l_v
-  return sub(mul(ofTarget, smoothing + other), mul(ofAll, other));
+  const ofTarget = sum(mul(x, gather(weight, targets)), { axes: [1] }); // l_t without b_t
+  const ofAll = reshape(linear(x, sum(weight, { axes: [0], keepDims: true })), [x.shape[0]]); // Σ_v l_v without b_v
+  const [target, all] =
+    bias === undefined ? [ofTarget, ofAll] : [add(ofTarget, gather(bias, targets)), add(ofAll, sum(bias))];
+  return sub(mul(target, smoothing + other), mul(all, other));
 }
 
 /** The target one step later: `</s>` first, as in fairseq. */

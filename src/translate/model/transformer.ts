@@ -8,35 +8,42 @@ import {
   layerNorm,
   sinusoidalTable,
   type TransformerLayerOptions,
+  zeros,
 } from '../../nn/index.js';
 import {
   add,
   attentionBias,
   broadcastTo,
+  constant,
   type Dim,
   dropout,
+  equal,
   expandDims,
   gather,
   gelu,
   minimum,
+  mul,
   multiplyDims,
   type Parameters,
   range,
   relu,
   reshape,
+  sigmoid,
   type Tensor,
+  where,
 } from '../../tensor/index.js';
 import { special } from '../text/vocabulary.js';
-import type { TranslationModel } from './config.js';
+import type { Activation, TranslationModel } from './config.js';
 
 /*
- * The Transformer of the paper (appendices A and B): post-norm and ReLU, unless the model says pre-norm or GELU,
- * sinusoidal positions, embeddings scaled with √d.
+ * The Transformer of the paper (appendices A and B): post-norm, ReLU, sinusoidal positions as in fairseq, embeddings
+ * scaled with √d, unless the model says otherwise.
  * Everything is time-major. The parameters have fairseq's names:
  *
  *     encoder.embed_tokens.weight          encoder.layers.<l>.{self_attn, self_attn_layer_norm, fc1, fc2, final_layer_norm}
  *     decoder.embed_tokens.weight          decoder.layers.<l>.{…, encoder_attn, encoder_attn_layer_norm}
  *     decoder.output_projection.weight     with pre-norm: encoder.layer_norm, decoder.layer_norm after the last layer
+ *     decoder.output_projection.bias       with `outputBias`
  *
  * A table that is shared is there once, under the first of the names that it would have.
  */
@@ -51,7 +58,7 @@ export interface Sources {
 
 /**
  * The decoder's states [T, B, D] before each token of the target, for the target so far: `previous` i64 [T, B] begins
- * with `</s>`. With `limit` i64 [B], state i of sentence b depends on the source tokens j ≤ i + limit_b and no others:
+ * with `</s>`, whatever the model starts with (`embed`). With `limit` i64 [B], state i of sentence b depends on the source tokens j ≤ i + limit_b and no others:
  * wait-m is the limit m − 1. Without it, on all of them.
  */
 export function translate(
@@ -130,9 +137,15 @@ export function outputWeight(p: Parameters, model: TranslationModel): Tensor {
   return p.get('decoder.output_projection.weight', [model.vocabulary.target, model.width], embeddingNormal());
 }
 
+/** Added to the logits, [V]; undefined if nothing is. */
+export function outputBias(p: Parameters, { outputBias: has, vocabulary }: TranslationModel): Tensor | undefined {
+  return has ? p.get('decoder.output_projection.bias', [vocabulary.target], zeros) : undefined;
+}
+
 /**
  * Embedded tokens [T, B, D] of i64 ids [T, B]. `positions`, i64 [T], says where in their sentences they stand;
- * default 0, 1, 2, …
+ * default 0, 1, 2, … The decoder is always given `</s>` first. Where the model starts with another token, that is put
+ * in its place here: after its first token a target has no other `</s>` that anything depends on.
  */
 export function embed(
   p: Parameters,
@@ -141,13 +154,14 @@ export function embed(
   ids: Tensor,
   positions: Tensor = range(ids.shape[0]),
 ): Tensor {
-  const { width, vocabulary, maxPositions } = model;
-  const tokens = embedding(tableOwner(p, model, side), ids, vocabulary[SIDES[side]], width, {
+  const { width, vocabulary, maxPositions, positions: kind = 'fairseq', scaleEmbeddings = true } = model;
+  const startsWithPadding = side === 'decoder' && model.start === 'pad';
+  const known = startsWithPadding ? where(equal(ids, special.eos), constant([special.pad], 'i64', []), ids) : ids;
+  const tokens = embedding(tableOwner(p, model, side), known, vocabulary[SIDES[side]], width, {
     padding: special.pad,
-    scale: Math.sqrt(width),
+    scale: scaleEmbeddings ? Math.sqrt(width) : 1,
   });
-  // fairseq numbers positions from the padding's id + 1.
-  const angles = sinusoidalTable(maxPositions, width, { first: special.pad + 1, dtype: p.dtype }); // [P, D]
+  const angles = sinusoidalTable(maxPositions, width, { ...POSITIONS[kind], dtype: p.dtype }); // [P, D]
   return dropout(add(tokens, expandDims(gather(angles, positions), 1)), model.dropout);
 }
 
@@ -170,7 +184,17 @@ export function lastNorm(p: Parameters, { norm }: TranslationModel, side: 'encod
   return norm === 'pre' ? layerNorm(p.under(side).under('layer_norm'), x) : x;
 }
 
-const ACTIVATIONS = { relu, gelu };
+const ACTIVATIONS: Readonly<Record<Activation, (x: Tensor) => Tensor>> = {
+  relu,
+  gelu: (x) => gelu(x),
+  swish: (x) => mul(x, sigmoid(x)),
+};
+
+/** fairseq numbers positions from the padding's id + 1. */
+const POSITIONS = {
+  fairseq: { first: special.pad + 1, form: 'fairseq' },
+  marian: { first: 0, form: 'marian' },
+} as const;
 
 const SIDES = { encoder: 'source', decoder: 'target' } as const;
 

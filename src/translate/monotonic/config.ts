@@ -28,6 +28,11 @@ export interface MonotonicModel extends TranslationModel {
 }
 
 export function monotonicModel(model: TranslationModel, attention: MonotonicKind): MonotonicModel {
+  if (model.adapters !== undefined) {
+    throw new InputError('monotonic attention has parameters of its own to train, expected a model without adapters', {
+      key: 'problem.model.adapters',
+    });
+  }
   if (model.encoder === 'unidirectional') return { ...model, attention };
   throw new InputError('heads that only move forward need tokens that keep their encoding, expected "unidirectional"', {
     key: 'problem.model.encoder',

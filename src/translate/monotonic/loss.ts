@@ -27,7 +27,7 @@ import type { PairedSequences } from '../corpus/corpus.js';
 import { inOrder } from '../loss-evaluation.js';
 import { evaluationMode } from '../model/config.js';
 import { lossFeeds, lossInputs } from '../model/loss.js';
-import { outputWeight, type Sources } from '../model/transformer.js';
+import { outputBias, outputWeight, type Sources } from '../model/transformer.js';
 import { translateMonotonically } from './attention.js';
 import { type MonotonicModel, UNLIMITED } from './config.js';
 import { translateByTransport, transportLosses } from './itst.js';
@@ -100,6 +100,7 @@ export function monotonicLossModel(
       const losses = linearCrossEntropy(x, outputWeight(p, model), reshape(wide(target), [rows]), {
         smoothing: mass,
         form: 'fairseq',
+        bias: outputBias(p, model),
       });
       return sum(mul(reshape(losses, [steps, batch]), real), { axes: [0] });
     };

@@ -22,6 +22,12 @@ export interface Languages {
   readonly target: Language;
 }
 
+/** Id of the token that every target begins with, if its lines have a prefix. */
+export function firstToken({ target }: Languages): number | undefined {
+  const [token] = target.config.prefix ?? [];
+  return token === undefined ? undefined : target.vocabulary.id(token);
+}
+
 const textFile = 'text.json';
 
 const tokenizerSchema = z.discriminatedUnion('kind', [
@@ -42,6 +48,7 @@ const pipelineSchema = z.strictObject({
   bpe: z
     .strictObject({ glossaries: z.array(z.string()).optional(), threshold: z.number().int().min(1).optional() })
     .optional(),
+  prefix: z.array(z.string().min(1)).length(1).optional(),
 });
 
 const textSchema = z.strictObject({ source: pipelineSchema, target: pipelineSchema });

@@ -19,6 +19,8 @@ export interface PipelineConfig {
     /** Units that occur less often than this in `PipelineData.units` are split again. Default no threshold. */
     readonly threshold?: number;
   };
+  /** Tokens before those of every line, such as the code of a language. Default none. */
+  readonly prefix?: readonly string[];
 }
 
 /** What a pipeline needs besides its config, read from files. */
@@ -36,11 +38,11 @@ export interface TextPipeline {
   readonly byCharacter: boolean;
   /** Tokens before byte pair encoding. */
   words(line: string): string[];
-  /** Byte pair encoding of such tokens. */
+  /** Byte pair encoding of such tokens, after the prefix of every line, if there is one; nothing of no tokens. */
   segment(words: readonly string[]): string[];
   /** Tokens of a line, as the vocabulary numbers them: `segment(words(line))`. */
   encode(line: string): string[];
-  /** Undoes byte pair encoding: the tokenised text that multi-bleu compares. */
+  /** Undoes byte pair encoding and takes off the prefix: the tokenised text that multi-bleu compares. */
   join(tokens: readonly string[]): string[];
   /** The line that tokens stand for. */
   decode(tokens: readonly string[]): string;
@@ -81,9 +83,15 @@ export async function textPipeline(config: PipelineConfig, data: PipelineData = 
     return normalize ? normalize(cased) : cased;
   };
   const segmenter = data.codes ? bpeSegmenter(data.codes, bpeOptions(config, data)) : undefined;
-  const join = (tokens: readonly string[]): string[] => (segmenter ? joinUnits(tokens) : [...tokens]);
+  const { prefix = [] } = config;
+  const join = (tokens: readonly string[]): string[] => {
+    const own = prefix.length === 0 ? tokens : tokens.filter((token) => !prefix.includes(token));
+    return segmenter ? joinUnits(own) : [...own];
+  };
   const decode = (tokens: readonly string[]): string => tokenizer.join(join(tokens));
-  const segment = (tokens: readonly string[]): string[] => segmentAll(tokens, segmenter);
+  const units = (tokens: readonly string[]): string[] => segmentAll(tokens, segmenter);
+  const segment = (tokens: readonly string[]): string[] =>
+    tokens.length === 0 ? [] : [...prefix, ...segmentAll(tokens, segmenter)];
   const words = (line: string): string[] => tokenizer.tokenize(clean(line), { first: true, next: null });
   return {
     config,
@@ -94,7 +102,7 @@ export async function textPipeline(config: PipelineConfig, data: PipelineData = 
     encode: (line) => segment(words(line)),
     join,
     decode,
-    wordEncoder: () => wordEncoder(tokenizer, clean, segment),
+    wordEncoder: () => wordEncoder(tokenizer, clean, units, prefix),
     textDecoder: () => textDecoder(decode, segmenter !== undefined),
   };
 }
@@ -116,13 +124,17 @@ function wordEncoder(
   tokenizer: WordTokenizer,
   clean: (text: string) => string,
   segment: (words: readonly string[]) => string[],
+  prefix: readonly string[],
 ): WordEncoder {
   let first = true;
+  let begun = false;
   let held: string | null = null;
   const encode = (word: string, next: string | null, joined = false): string[] => {
-    const tokens = tokenizer.tokenize(word, { first: first || joined, next });
+    const tokens = segment(tokenizer.tokenize(word, { first: first || joined, next }));
     first = false;
-    return segment(tokens);
+    if (begun || tokens.length === 0) return tokens;
+    begun = true;
+    return [...prefix, ...tokens];
   };
   return {
     push(word, joined = false) {
@@ -138,6 +150,7 @@ function wordEncoder(
       const tokens = held === null ? [] : encode(held, null);
       held = null;
       first = true;
+      begun = false;
       return tokens;
     },
   };

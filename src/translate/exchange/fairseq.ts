@@ -1,0 +1,269 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { InputError } from '../../errors.js';
+import { readBytes, readText } from '../../files.js';
+import { PickleObject } from '../../optim/pickle.js';
+import { openTorchFile, type TorchFile, TorchTensor } from '../../optim/torch-file.js';
+import type { Activation, TranslationModel } from '../model/config.js';
+import { parseBpeCodes } from '../text/bpe.js';
+import type { Language } from '../text/languages.js';
+import { sentencePieceTokenizer } from '../text/sentencepiece.js';
+import type { TokenizerKind } from '../text/tokenizers.js';
+import { parseVocabulary } from '../text/vocabulary.js';
+import { type ForeignModel, type ForeignTensor, foreignParameters } from './foreign.js';
+
+export interface FairseqImportOptions {
+  /** Name of the checkpoint in the folder. Default checkpoint_best.pt, else model.pt, else the only .pt there is. */
+  readonly checkpoint?: string;
+  /** Default: as the checkpoint says. */
+  readonly source?: string;
+  readonly target?: string;
+  /** Merges of subword-nmt. Default `bpecodes` in the folder, if there is one. */
+  readonly codes?: string;
+  /** Models of SentencePiece: of both languages, or one of each. */
+  readonly spm?: readonly string[];
+  /** Default moses with merges, else none: the text is tokenised already. */
+  readonly tokenizer?: 'moses' | 'none' | 'char' | 'jieba';
+  readonly lowercase?: boolean;
+  readonly normalize?: boolean;
+}
+
+/** Reads a Transformer of fairseq from a folder with its checkpoint and the dictionaries of both languages. */
+export function readFairseq(folder: string, options: FairseqImportOptions = {}): ForeignModel {
+  const file = checkpointIn(folder, options.checkpoint);
+  const opened = openTorchFile(file);
+  try {
+    const saved = mapOf(opened.value);
+    const args = argumentsOf(saved, file);
+    const state = mapOf(saved.get('model'));
+    if (state.size === 0) throw new InputError('expected the parameters of a model under "model"', { file });
+    const source = languageOf(folder, 'source', args, options);
+    const target = languageOf(folder, 'target', args, options);
+    const vocabulary = { source: source.vocabulary.size, target: target.vocabulary.size };
+    const model = modelOf(args, vocabulary);
+    const tensors = upgraded(tensorsOf(opened, state, file), model);
+    const parameters = foreignParameters(model, { tensors, nameOf: (name) => name, file });
+    return { model, languages: { source, target }, parameters };
+  } finally {
+    opened.close();
+  }
+}
+
+function checkpointIn(folder: string, name?: string): string {
+  if (name !== undefined) return join(folder, name);
+  if (!existsSync(folder)) throw new InputError('there is no such folder', { file: folder });
+  const known = ['checkpoint_best.pt', 'model.pt'].find((one) => existsSync(join(folder, one)));
+  const others = readdirSync(folder).filter((one) => one.endsWith('.pt'));
+  const chosen = known ?? (others.length === 1 ? others[0] : undefined);
+  if (chosen !== undefined) return join(folder, chosen);
+  const found = others.length === 0 ? 'none' : others.join(', ');
+  throw new InputError(`expected checkpoint_best.pt or model.pt, found ${found}: choose with --checkpoint`, {
+    file: folder,
+  });
+}
+
+function mapOf(value: unknown): Map<unknown, unknown> {
+  if (value instanceof Map) return value;
+  return value instanceof PickleObject ? value.attributes : new Map();
+}
+
+/** The settings of a model: `args` of older checkpoints, `cfg.model` and `cfg.task` of newer ones. */
+class Arguments {
+  constructor(
+    private readonly parts: readonly Map<unknown, unknown>[],
+    readonly file: string,
+  ) {}
+
+  /** The value of a key; one such as `encoder_embed_dim` may also be `embed_dim` of `encoder`. */
+  get(key: string): unknown {
+    const [, side, inner] = /^(encoder|decoder)_(.+)$/.exec(key) ?? [];
+    for (const part of this.parts) {
+      const nested = side === undefined ? undefined : plain(mapOf(plain(part.get(side))).get(inner));
+      const value = plain(part.get(key)) ?? nested;
+      if (value !== undefined && value !== null) return value;
+    }
+    return undefined;
+  }
+
+  number(key: string, otherwise?: number): number {
+    const value = this.get(key) ?? otherwise;
+    if (typeof value === 'number') return value;
+    throw new InputError(`expected a number, found ${value === undefined ? 'nothing' : shown(value)}`, this.at(key));
+  }
+
+  text(key: string): string | undefined {
+    const value = this.get(key);
+    return typeof value === 'string' ? value : undefined;
+  }
+
+  flag(key: string): boolean {
+    return this.get(key) === true;
+  }
+
+  at(key: string): { readonly file: string; readonly key: string } {
+    return { file: this.file, key };
+  }
+}
+
+/** Nodes of omegaconf as what they hold. */
+function plain(value: unknown): unknown {
+  if (!(value instanceof PickleObject) || !value.type.module.startsWith('omegaconf')) return value;
+  const { attributes } = value;
+  return attributes.has('_content') ? attributes.get('_content') : attributes.get('_val');
+}
+
+function shown(value: unknown): string {
+  return value instanceof PickleObject ? `an object of ${value.type}` : JSON.stringify(value);
+}
+
+function argumentsOf(saved: Map<unknown, unknown>, file: string): Arguments {
+  const cfg = mapOf(plain(saved.get('cfg')));
+  const parts = [saved.get('args'), cfg.get('model'), cfg.get('task')].map((part) => mapOf(plain(part)));
+  if (parts.every((part) => part.size === 0)) {
+    throw new InputError('expected the settings of fairseq under "args" or "cfg"', { file });
+  }
+  return new Arguments(parts, file);
+}
+
+/** What this model cannot express, by the value of a key that it can. */
+const REFUSED: Readonly<Record<string, (value: unknown) => boolean>> = {
+  encoder_learned_pos: (value) => value === true,
+  decoder_learned_pos: (value) => value === true,
+  no_token_positional_embeddings: (value) => value === true,
+  layernorm_embedding: (value) => value === true,
+  no_decoder_final_norm: (value) => value === true,
+  no_cross_attention: (value) => value === true,
+  cross_self_attention: (value) => value === true,
+  char_inputs: (value) => value === true,
+  adaptive_input: (value) => value === true,
+  merge_src_tgt_embed: (value) => value === true,
+  adaptive_softmax_cutoff: (value) => value !== null,
+  base_layers: (value) => typeof value === 'number' && value > 0,
+};
+
+function modelOf(args: Arguments, vocabulary: { readonly source: number; readonly target: number }): TranslationModel {
+  for (const [key, isRefused] of Object.entries(REFUSED)) {
+    const value = args.get(key);
+    if (value !== undefined && isRefused(value)) {
+      throw new InputError(`the model of tcts cannot express ${shown(value)}`, args.at(key));
+    }
+  }
+  const both = <T>(key: string, read: (key: string) => T): T => {
+    const [encoder, decoder] = [read(`encoder_${key}`), read(`decoder_${key}`)];
+    if (encoder === decoder) return encoder;
+    throw new InputError(
+      `it is ${decoder}, but ${encoder} in the encoder, expected one for both`,
+      args.at(`decoder_${key}`),
+    );
+  };
+  const width = both('embed_dim', (key) => args.number(key));
+  for (const key of ['decoder_input_dim', 'decoder_output_dim']) {
+    const value = args.number(key, width);
+    if (value !== width) throw new InputError(`it is ${value}, expected ${width} like the model`, args.at(key));
+  }
+  const sharesAll = args.flag('share_all_embeddings');
+  return {
+    encoderLayers: args.number('encoder_layers'),
+    decoderLayers: args.number('decoder_layers'),
+    width,
+    ffn: both('ffn_embed_dim', (key) => args.number(key)),
+    heads: both('attention_heads', (key) => args.number(key)),
+    dropout: args.number('dropout', 0.1),
+    attentionDropout: args.number('attention_dropout', 0),
+    activationDropout: args.number('activation_dropout', args.number('relu_dropout', 0)),
+    norm: both('normalize_before', (key) => args.flag(key)) ? 'pre' : 'post',
+    activation: activationOf(args),
+    scaleEmbeddings: !args.flag('no_scale_embedding'),
+    sharedEmbeddings: sharesAll ? 'all' : args.flag('share_decoder_input_output_embed') ? 'decoder' : 'none',
+    encoder: 'bidirectional',
+    maxPositions: Math.min(args.number('max_source_positions', 1024), args.number('max_target_positions', 1024)),
+    vocabulary,
+  };
+}
+
+function activationOf(args: Arguments): Activation {
+  const name = args.text('activation_fn') ?? 'relu';
+  const known: Readonly<Record<string, Activation>> = { relu: 'relu', gelu: 'gelu', swish: 'swish' };
+  if (Object.hasOwn(known, name)) return known[name];
+  throw new InputError(`the model of tcts cannot express ${shown(name)}`, args.at('activation_fn'));
+}
+
+function tensorsOf(opened: TorchFile, state: Map<unknown, unknown>, file: string): Map<string, ForeignTensor> {
+  const tensors = new Map<string, ForeignTensor>();
+  for (const [key, tensor] of state) {
+    const name = String(key);
+    if (!(tensor instanceof TorchTensor)) throw new InputError('expected a tensor', { file, key: name });
+    tensors.set(name, { shape: tensor.shape, floats: () => opened.floats(tensor) });
+  }
+  return tensors;
+}
+
+/** Names as fairseq has them today, from those of older versions; without what is no parameter. */
+function upgraded(old: ReadonlyMap<string, ForeignTensor>, model: TranslationModel): Map<string, ForeignTensor> {
+  const tensors = new Map<string, ForeignTensor>();
+  for (const [name, tensor] of old) {
+    if (/\.(version|_float_tensor)$|\.embed_positions\.weights$/.test(name)) continue;
+    const [, attention, kind] = /^(.+)\.in_proj_(weight|bias)$/.exec(name) ?? [];
+    if (attention !== undefined) {
+      ['q_proj', 'k_proj', 'v_proj'].forEach((part, i) => {
+        tensors.set(`${attention}.${part}.${kind}`, third(tensor, i));
+      });
+    } else tensors.set(currentName(name), tensor);
+  }
+  // Tables that are one are stored under each of their names.
+  const { sharedEmbeddings } = model;
+  if (sharedEmbeddings !== 'none') tensors.delete('decoder.output_projection.weight');
+  if (sharedEmbeddings === 'all') tensors.delete('decoder.embed_tokens.weight');
+  return tensors;
+}
+
+const OLD_NORMS = {
+  encoder: ['self_attn_layer_norm', 'final_layer_norm'],
+  decoder: ['self_attn_layer_norm', 'encoder_attn_layer_norm', 'final_layer_norm'],
+} as const;
+
+function currentName(name: string): string {
+  if (name === 'decoder.embed_out') return 'decoder.output_projection.weight';
+  const [, before, side, number, after] =
+    /^((encoder|decoder)\.layers\.\d+\.)layer_norms\.(\d)(\..+)$/.exec(name) ?? [];
+  const norm = side === undefined ? undefined : OLD_NORMS[side as keyof typeof OLD_NORMS][Number(number)];
+  return norm === undefined ? name : `${before}${norm}${after}`;
+}
+
+/** Queries, keys and values were one matrix. */
+function third({ shape: [rows, ...rest], floats }: ForeignTensor, i: number): ForeignTensor {
+  return {
+    shape: [rows / 3, ...rest],
+    floats: () => {
+      const all = floats();
+      return all.slice((i * all.length) / 3, ((i + 1) * all.length) / 3);
+    },
+  };
+}
+
+function languageOf(
+  folder: string,
+  side: 'source' | 'target',
+  args: Arguments,
+  { codes, spm, tokenizer, lowercase = false, normalize = false, ...options }: FairseqImportOptions,
+): Language {
+  const language = options[side] ?? args.text(`${side}_lang`);
+  if (language === undefined) {
+    throw new InputError(`the checkpoint does not say its ${side} language, expected --${side}`, { file: args.file });
+  }
+  const dictionary = join(folder, `dict.${language}.txt`);
+  const vocabulary = parseVocabulary(readText(dictionary), dictionary);
+  const pieces = spm?.[side === 'source' || spm.length === 1 ? 0 : 1];
+  const sentencePiece = pieces === undefined ? undefined : readBytes(pieces);
+  if (sentencePiece !== undefined) sentencePieceTokenizer(sentencePiece, pieces);
+  const own = join(folder, 'bpecodes');
+  const merges = codes ?? (pieces === undefined && existsSync(own) ? own : undefined);
+  const kind: TokenizerKind =
+    pieces !== undefined ? 'sentencepiece' : (tokenizer ?? (merges === undefined ? 'none' : 'moses'));
+  return {
+    config: { language, lowercase, normalize, tokenizer: { kind }, bpe: merges === undefined ? undefined : {} },
+    codes: merges === undefined ? undefined : parseBpeCodes(readText(merges), merges),
+    sentencePiece,
+    vocabulary,
+  };
+}
