@@ -18,6 +18,7 @@ interface TrainOptions {
   readonly main?: string;
   readonly tasks?: string;
   readonly model?: string;
+  readonly budget?: string;
   readonly resume: boolean;
   readonly quiet: boolean;
   readonly json: boolean;
@@ -33,6 +34,10 @@ export function registerTrain(program: Command): void {
     .option('--main <m>', 'short for --set problem.main=<m>')
     .option('--tasks <n>', 'short for --set problem.tasks=<n>')
     .option('--model <name>', 'short for --set problem.model.name=<name>')
+    .option(
+      '--budget <time>',
+      'choose sizes and updates for a training of 90s, 30m, 1h30m; --set training.budget=<time>',
+    )
     .option('--resume', 'continue a run that was stopped or killed', false)
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print the result as JSON', false)
@@ -45,6 +50,7 @@ Examples:
   tcts train configs/demo.yaml
   tcts train configs/demo.yaml --set strategy.name=mtl --set name=demo-mtl --set seed=2
   tcts train configs/csi300.yaml --strategy mtl --main 2 --tasks 5 --model gru
+  tcts train translator.yaml --budget 30m
   tcts train --resume runs/demo-mtl
   mpirun -n 2 tcts train configs/csi300.yaml --set workers=1`,
     )
@@ -53,8 +59,9 @@ Examples:
 
 async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks): Promise<void> {
   // Only here: other verbs need not wait until the runtime is loaded.
-  const { loadConfig, runPath } = await import('../run/index.js');
-  const { nextCommands, trainConfigSchema, validationOf, withModules } = await import('./problems.js');
+  const { runPath } = await import('../run/index.js');
+  const { nextCommands, validationOf } = await import('./problems.js');
+  const { loadTrainConfig } = await import('./sizing.js');
   const { trainingRun } = await import('./training-run.js');
 
   const target = options.resume && !existsSync(given) ? runFolder(given) : given;
@@ -66,7 +73,7 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
   }
   const file = isFolder ? join(target, 'config.yaml') : configFile(target);
   const set = [...shorthands(options), ...options.set];
-  const config = await withModules(() => loadConfig(trainConfigSchema, file, { set }));
+  const config = await loadTrainConfig(file, set);
   const folder = isFolder ? target : runPath(config, file);
   const { resume, quiet } = options;
   const { outcome, result } = await trainingRun(config, { folder, resume, quiet, ranks });
@@ -94,8 +101,14 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
 }
 
 /** The flags that stand for keys of the configuration, as assignments to them. */
-function shorthands({ strategy, main, tasks, model }: TrainOptions): string[] {
-  const keys = { 'strategy.name': strategy, 'problem.main': main, 'problem.tasks': tasks, 'problem.model.name': model };
+function shorthands({ strategy, main, tasks, model, budget }: TrainOptions): string[] {
+  const keys = {
+    'strategy.name': strategy,
+    'problem.main': main,
+    'problem.tasks': tasks,
+    'problem.model.name': model,
+    'training.budget': budget,
+  };
   return Object.entries(keys).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
 }
 

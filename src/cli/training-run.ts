@@ -8,8 +8,6 @@ import {
   bestCheckpoint,
   checkpointFolder,
   latestCheckpoint,
-  loadConfig,
-  loadValues,
   runPath,
   runSession,
   runSharedSession,
@@ -35,7 +33,8 @@ import {
   train,
   trainee,
 } from '../schedule/index.js';
-import { createProblem, type TrainConfig, trainConfigSchema, withModules } from './problems.js';
+import { createProblem, type TrainConfig, type trainConfigSchema } from './problems.js';
+import { loadTrainConfig, requireFixedSizes, resolveSizes, sizesOf } from './sizing.js';
 
 export interface TrainingRunOptions {
   readonly folder: string;
@@ -71,20 +70,17 @@ export async function trainRun(
   config: string | z.input<typeof trainConfigSchema>,
   { folder, set = [], ...options }: TrainRunOptions = {},
 ): Promise<TrainingRun & { readonly folder: string }> {
-  const resolved = await withModules(() =>
-    typeof config === 'string'
-      ? loadConfig(trainConfigSchema, config, { set })
-      : loadValues(trainConfigSchema, config, set),
-  );
+  const resolved = await loadTrainConfig(config, set);
   const path = folder ?? runPath(resolved, typeof config === 'string' ? config : 'run');
   return { ...(await trainingRun(resolved, { ...options, folder: path })), folder: path };
 }
 
 /** Trains the problem of a configuration with its strategy, in a run folder. */
-export async function trainingRun(config: TrainConfig, options: TrainingRunOptions): Promise<TrainingRun> {
+export async function trainingRun(given: TrainConfig, options: TrainingRunOptions): Promise<TrainingRun> {
   const { folder, resume, onEpisode, ranks } = options;
   const isFirst = ranks === undefined || ranks.rank === 0;
   const quiet = options.quiet === true || !isFirst;
+  const config = resume ? sizesOf(folder, given) : await sizesFor(given, ranks, quiet);
   const random = new Random(config.seed);
   const { threads } = config;
   // What is odd in the data is no progress: --quiet does not hide it.
@@ -128,6 +124,16 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
     await strategy?.close?.();
     await problem.close?.();
   }
+}
+
+/** Chooses the sizes that the configuration leaves open. */
+function sizesFor(config: TrainConfig, ranks: Ranks | undefined, quiet: boolean): Promise<TrainConfig> {
+  if (ranks !== undefined) requireFixedSizes(config, 'mpirun');
+  const began = performance.now();
+  return resolveSizes(config, {
+    say: (line) => quiet || process.stderr.write(`${line}\n`),
+    used: () => (performance.now() - began) / 1000,
+  });
 }
 
 /** What was not finite and where, what is left of the run, and what to try. */

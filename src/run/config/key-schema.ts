@@ -31,6 +31,8 @@ export interface KeySchema {
   pattern?: string;
   /** `file`: a text that begins with `./` or `../` is a path relative to the file that says it. */
   relativeTo?: 'file';
+  /** A text that may stand in the place of a map. */
+  shorthand?: string;
 }
 
 /** Refuses a schema with an object that would let unknown keys pass: that is a mistake in the program. */

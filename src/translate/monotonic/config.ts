@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { section } from '../../run/index.js';
 import { problemKind } from '../../schedule/problem-kind.js';
-import { translationSchema } from '../config.js';
+import { translationKind, translationSchema } from '../config.js';
 import type { TranslationModel } from '../model/config.js';
 
 /**
@@ -81,6 +81,7 @@ export function latencyWeights(config: MonotonicConfig): { latencyWeight: number
 
 export const monotonicKind = problemKind({
   schema: monotonicSchema,
+  sizing: translationKind.sizing,
   create: async (config, context) => (await import('./problem.js')).MonotonicProblem.create(config, context),
   evaluate: async (run, flags) => (await import('../evaluate-run.js')).evaluateTranslationRun(run, flags),
   verbs: ['translate'],
