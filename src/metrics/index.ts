@@ -39,8 +39,7 @@ export {
   type LatencyConvention,
   type LatencyInstance,
   type LatencyOptions,
-  type OddDelays,
-  oddDelays,
+  oddDelay,
   yetAnotherAverageLagging,
 } from './latency.js';
 export {
