@@ -4,7 +4,7 @@ import { InputError } from '../errors.js';
 import { removeAbandoned } from '../files.js';
 import { LATENCY_UNITS } from '../metrics/index.js';
 import type { Evaluate, EvaluateFlags } from '../schedule/index.js';
-import { addPolicyFlags, checkpointOption, penaltyOf, policyHelp, wholeNumber } from './flags.js';
+import { addPolicyFlags, checkpointOption, penaltyOf, policyHelp, positiveNumber, wholeNumber } from './flags.js';
 import { columnsOption, mapOf } from './forecast-flags.js';
 import { runFolder } from './names.js';
 import { nextLines, warn } from './terminal.js';
@@ -49,6 +49,14 @@ export function registerEvaluate(program: Command): void {
         '--unit <name>',
         "translation: what SimulEval's latency counts (default: char for targets without spaces, else word)",
       ).choices(LATENCY_UNITS),
+    )
+    .addOption(
+      new Option(
+        '--computation-aware [ms]',
+        'translation: sentence by sentence, latency with the time of computing; a source word lasts ms',
+      )
+        .argParser(positiveNumber('--computation-aware'))
+        .preset('300'),
     )
     .option(
       '--loss',

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { InputError } from '../errors.js';
 import { fileLines } from '../file-lines.js';
 import { writeFileAtomic } from '../files.js';
-import { formatDuration } from '../run/progress.js';
+import type { Extent } from '../schedule/index.js';
 import { positiveNumber, wholeNumber } from './flags.js';
 
 interface InitFlags {
@@ -48,12 +48,10 @@ async function initCommand(file: string, flags: InitFlags): Promise<void> {
       flags.main ?? wholeNumber('--main', 1, 1000)(await ask('Which task is main', draft.question, String(draft.main)));
     const minutes =
       flags.minutes ?? positiveNumber('--minutes')(await ask('How many minutes may it take', 'on this machine', '5'));
-    const extent = await extentFor(draft.text(main), minutes);
-    writeFileAtomic(file, `${HEADING}\n${draft.text(main)}${trainingText(extent, minutes)}`);
-    const seconds = extent.episodes * extent.steps * extent.update;
-    process.stdout.write(
-      `written: ${file} (${extent.episodes * extent.steps} updates, about ${formatDuration(seconds)})\nnext: tcts train ${file}\n`,
-    );
+    const { problem, training } = await sizesFor(draft.text(main), minutes);
+    writeFileAtomic(file, `${HEADING}\n${draft.text(main, problem)}${trainingText(training, minutes)}`);
+    const updates = training.episodes * training.steps;
+    process.stdout.write(`written: ${file} (${updates} updates)\nnext: tcts train ${file}\n`);
   } finally {
     ask.close();
   }
@@ -80,11 +78,12 @@ interface Draft {
   /** What a main task is here. */
   readonly question: string;
   readonly main: number;
-  text(main: number): string;
+  /** Sizes are `auto` until a problem with sizes is given. */
+  text(main: number, problem?: object): string;
 }
 
 async function draftOf(data: string): Promise<Draft> {
-  if (data === 'verb-final' || data === 'toy') return translationDraft(`{from: ${data}}`, 'tiny', 1024);
+  if (data === 'verb-final' || data === 'toy') return translationDraft(`{from: ${data}}`);
   if (data === 'market') {
     const split = { train: ['2015-03-02', '2016-06-30'], validation: ['2016-07-01', '2016-12-31'] } as const;
     return forecastDraft('{format: synthetic}', { ...split, test: ['2017-01-01', '2017-11-30'] });
@@ -94,8 +93,7 @@ async function draftOf(data: string): Promise<Draft> {
     throw new InputError(`there is no such file, expected ${WHAT.replace('\n', ' ')}`, { file: data });
   const quoted = JSON.stringify(data);
   if (statSync(data).isDirectory()) {
-    if (existsSync(join(data, 'corpus.json')))
-      return translationDraft(`{from: corpus, folder: ${quoted}}`, 'small', 4096);
+    if (existsSync(join(data, 'corpus.json'))) return translationDraft(`{from: corpus, folder: ${quoted}}`);
     return pricesDraft(existsSync(join(data, 'calendars')) ? 'qlib' : 'csv', quoted, data);
   }
   if (extname(data) === '.parquet') return pricesDraft('parquet', quoted, data);
@@ -130,21 +128,34 @@ function columnsOf(file: string): { name: string; ours: string | undefined }[] {
   });
 }
 
-function translationDraft(data: string, preset: string, tokens: number): Draft {
+function translationDraft(data: string): Draft {
   return {
     question: 'wait-k: words to read before the first is written',
     main: 3,
-    text: (main) => `problem:
+    text: (main, problem) => {
+      const { model, batch, learning } = (problem ?? AUTO) as typeof AUTO;
+      const { preset, encoderLayers, decoderLayers, width, ffn, sharedEmbeddings } = model;
+      const sizes = Object.entries({ preset, encoderLayers, decoderLayers, width, ffn, sharedEmbeddings });
+      const keys = sizes.flatMap(([key, value]) => (value === undefined ? [] : [`${key}: ${value}`]));
+      return `problem:
   kind: translation
   data: ${data}
   waits: ${Math.max(7, main + 4)}                 # the tasks are wait-1 to wait-${Math.max(7, main + 4)}
   main: ${main}                  # the one that counts: wait-${main}
-  model: {preset: ${preset}}    # tiny, small, iwslt or big
-  batch: {tokens: ${tokens}}
-  learning: {peak: ${preset === 'tiny' ? '5e-3, warmup: 60' : '5e-4, warmup: 1000'}}
-`,
+  model: {${keys.join(', ')}}    # tiny, small, iwslt or big, and what differs from it
+  batch: {tokens: ${batch.tokens}}
+  learning: {peak: ${learning.peak}, warmup: ${learning.warmup}}
+`;
+    },
   };
 }
+
+/** What of a translation problem is chosen. */
+const AUTO: {
+  readonly model: Readonly<Record<string, unknown>>;
+  readonly batch: { readonly tokens: unknown };
+  readonly learning: { readonly peak: unknown; readonly warmup: unknown };
+} = { model: { preset: 'auto' }, batch: { tokens: 'auto' }, learning: { peak: 'auto', warmup: 'auto' } };
 
 type Split = Readonly<Record<'train' | 'validation' | 'test', readonly [string, string]>>;
 
@@ -216,30 +227,16 @@ training:                  # ${episodes} × ${steps} updates: about ${Number(min
 `;
 }
 
-interface Extent {
-  readonly episodes: number;
-  readonly steps: number;
-  /** Seconds of an update with its share of the validations. */
-  readonly update: number;
-}
-
-/** How long a training may be, by timing some updates of it. */
-async function extentFor(problem: string, minutes: number): Promise<Extent> {
+/** The problem with its sizes and the extent of a training that may take so long. */
+async function sizesFor(problem: string, minutes: number): Promise<{ problem: object; training: Extent }> {
   const { parse } = await import('yaml');
-  const { loadValues } = await import('../run/index.js');
-  const { trainConfigSchema } = await import('./problems.js');
-  const { timedTrial } = await import('./probe-run.js');
-  const config = loadValues(trainConfigSchema, {
-    ...(parse(problem) as object),
-    strategy: { name: 'learned' },
-    training: { episodes: EPISODES, steps: 1 },
-  });
+  const { loadTrainConfig, resolveSizes } = await import('./sizing.js');
+  const values = { ...parse(problem), strategy: { name: 'learned' }, training: { budget: `${seconds(minutes)}s` } };
   process.stderr.write('timing some updates …\n');
-  const { update, strategy, validation } = await timedTrial(config);
-  const each = (minutes * 60) / EPISODES;
-  const steps = Math.max(1, Math.floor((each - validation) / (update + strategy)));
-  return { episodes: EPISODES, steps, update: update + strategy + validation / steps };
+  return resolveSizes(await loadTrainConfig(values, []), { say: (line) => process.stderr.write(`${line}\n`) });
 }
 
-/** The scheduler needs some tens of rewards. */
-const EPISODES = 40;
+/** Without an exponent. */
+function seconds(minutes: number): string {
+  return (60 * minutes).toFixed(3);
+}

@@ -57,6 +57,8 @@ export interface Speed {
   readonly strategy: number;
   /** A training as configured. */
   readonly training: number;
+  /** Models that the strategy trains one after the other. */
+  readonly passes: number;
 }
 
 /** Runs the branches that the folder does not hold yet. Each is kept as soon as it ends: a kill costs one branch. */
@@ -167,27 +169,46 @@ function openLog(path: string, config: TrainConfig, plan: ProbePlan): { log: Met
 const NEWLINE = 10;
 
 /** The speed of a training that is yet to be written down. */
-export async function timedTrial(config: TrainConfig): Promise<Omit<Speed, 'create'>> {
+export function timedTrial(config: TrainConfig): Promise<Speed> {
+  return withProblem(config, async (problem, create) => ({ create, ...(await trial(problem, config)) }));
+}
+
+/** Seconds of an update. */
+export function updateSeconds(config: TrainConfig): Promise<number> {
+  return withProblem(config, (problem) => secondsEach(() => updateMain(problem)));
+}
+
+async function withProblem<T>(config: TrainConfig, use: (problem: Problem, create: number) => Promise<T>): Promise<T> {
+  const began = performance.now();
   const problem = await makeProblem(config, config.seed);
   try {
-    return await trial(problem, config);
+    return await use(problem, (performance.now() - began) / 1000);
   } finally {
     await problem.close?.();
   }
 }
 
+/** An update on the main task. */
+async function updateMain(problem: Problem): Promise<void> {
+  const batch = await problem.nextBatch();
+  const size = problem.sizeOf(batch);
+  const tasks = new Int32Array(size).fill(problem.main);
+  await problem.train(batch, { tasks, weights: new Float32Array(size).fill(1) });
+}
+
 /** Some updates, a validation and some choices of the strategy, after which the problem is as it was. */
 async function trial(problem: Problem, config: TrainConfig): Promise<Omit<Speed, 'create'>> {
   const saved = copySnapshot(problem.capture());
-  const before = performance.now();
-  const validated = await problem.validate();
-  const validation = (performance.now() - before) / 1000;
-  const update = await secondsEach(async () => {
-    const batch = await problem.nextBatch();
-    const size = problem.sizeOf(batch);
-    const tasks = new Int32Array(size).fill(problem.main);
-    await problem.train(batch, { tasks, weights: new Float32Array(size).fill(1) });
-  });
+  let validated = 0;
+  const validate = async (): Promise<number> => {
+    const before = performance.now();
+    validated = await problem.validate();
+    return (performance.now() - before) / 1000;
+  };
+  const first = await validate();
+  // The first one is slow, which counts for little where it takes long.
+  const validation = first < 1 ? await validate() : first;
+  const update = await secondsEach(() => updateMain(problem));
   const random = new Random(config.seed).fork('trial');
   const strategy = await createStrategy(config.strategy, problem, random, config.threads);
   try {
@@ -197,7 +218,7 @@ async function trial(problem: Problem, config: TrainConfig): Promise<Omit<Speed,
     const batch = await problem.nextBatch();
     const choice = await secondsEach(async () => void (await strategy.choose(batch, status)));
     const training = updates * (update + choice) + (updates / config.training.steps) * validation;
-    return { update, validation, strategy: choice, training };
+    return { update, validation, strategy: choice, training, passes: strategy.passes ?? 1 };
   } finally {
     await strategy.close?.();
     problem.restore(saved);

@@ -58,9 +58,11 @@ async function probeCommand(given: string, flags: ProbeFlags): Promise<void> {
   const { loadConfig, runPath } = await import('../run/index.js');
   const { trainConfigSchema, withModules } = await import('./problems.js');
   const { probeRun } = await import('./probe-run.js');
+  const { requireFixedSizes } = await import('./sizing.js');
   const { probeText, resultOf, writeResult } = await import('./probe-result.js');
 
   const config = await withModules(() => loadConfig(trainConfigSchema, file, { set: flags.set }));
+  requireFixedSizes(config, 'a probe');
   const { out: folder = `${runPath(config, file)}-probe`, write } = flags;
   if (write !== undefined) requireWritable(write);
   const say = (line: string) => process.stderr.write(`${line}\n`);

@@ -8,7 +8,7 @@ import {
   type LatencyConvention,
   type LatencyInstance,
   type LatencyUnit,
-  oddDelays,
+  oddDelay,
   parseInstance,
 } from '../metrics/index.js';
 import { readInput, splitLines } from './score-input.js';
@@ -56,7 +56,8 @@ Example:
 
 delays: source words read before each output word, or with --unit char before each character, for languages that are
 written without spaces. Instead of reference_length a reference text is accepted. Instances without output are skipped;
-one without a reference is measured by its own length. Delays that fall or go beyond the source are counted and said.
+one without a reference is measured by its own length. Delays that fall or go beyond the source are refused: they are
+not those of the unit that the source is counted in.
 YAAL is a mean over the instances that wrote something before the end of their source. elapsed, for --computation-aware:
 when each output word was written, in the unit of the delays, which it must not be below.`,
     )
@@ -74,13 +75,13 @@ when each output word was written, in the unit of the delays, which it must not 
         throw new InputError('no instance has an output: latency is undefined', { file: input.name });
       }
       const { convention, computationAware = false } = flags;
+      requirePossible(instances, input.name);
       if (computationAware) requireElapsed(instances, input.name);
       const { counted, skipped, simultaneous, ...mean } = corpusLatency(instances, convention, { computationAware });
       const each = flags.perInstance
         ? instances.map((one) => instanceLatency(one, convention, { computationAware }))
         : undefined;
       const withoutReference = instances.filter((one) => one.referenceLength === undefined).length;
-      const { falling, beyondSource } = oddDelays(instances);
       if (flags.convention === 'simuleval') warnOfLengths(instances, input.name);
 
       if (flags.json) {
@@ -89,8 +90,6 @@ when each output word was written, in the unit of the delays, which it must not 
           skipped,
           simultaneous,
           without_reference: withoutReference,
-          falling,
-          beyond_source: beyondSource,
         };
         const list = each?.map((latency) => latency ?? UNDEFINED);
         const how = computationAware ? { convention, computation_aware: true } : { convention };
@@ -106,8 +105,6 @@ when each output word was written, in the unit of the delays, which it must not 
       if (withoutReference > 0 && flags.convention === 'simuleval') {
         notes.push(`${withoutReference} without reference measured by their own length`);
       }
-      if (falling > 0) notes.push(`${falling} with falling delays`);
-      if (beyondSource > 0) notes.push(`${beyondSource} with delays beyond the source`);
       if (simultaneous < counted)
         notes.push(`${counted - simultaneous} without YAAL: nothing written before the source ended`);
       print(`${MEASURES.map((name) => `${name} = ${shown(mean[name])}`).join('  ')}`);
@@ -117,6 +114,21 @@ when each output word was written, in the unit of the delays, which it must not 
 
 function shown(figure: number | null | undefined): string {
   return figure?.toFixed(3) ?? '–';
+}
+
+/** Refuses delays that no translation has: they are counted in another unit than the source, or are none. */
+function requirePossible(instances: readonly LatencyInstance[], file: string): void {
+  for (const [i, instance] of instances.entries()) {
+    const odd = oddDelay(instance);
+    if (odd === undefined) continue;
+    const { delays, sourceLength } = instance;
+    const where = { file, line: i + 1, key: `delays[${odd}]` };
+    if (delays[odd] > sourceLength) {
+      const sentence = `found ${delays[odd]} for a source of length ${sourceLength}`;
+      throw new InputError(`${sentence}: delays and source_length must be counted in the same unit`, where);
+    }
+    throw new InputError(`found ${delays[odd]} after ${delays[odd - 1]}: what was read cannot become less`, where);
+  }
 }
 
 /** Computation-aware latency of instances without a clock would be that of the delays, or 0. */

@@ -16,7 +16,8 @@ import {
 } from '../sweep/index.js';
 import { textTable } from '../text-table.js';
 import type { QueueFlags } from './flags.js';
-import { kindOf, trainConfigSchema, validationOf } from './problems.js';
+import { kindOf, type TrainConfig, trainConfigSchema, validationOf } from './problems.js';
+import { requireFixedSizes } from './sizing.js';
 import { SweepView } from './sweep-view.js';
 import { nextLines } from './terminal.js';
 
@@ -25,7 +26,9 @@ type PlanFlags = Pick<PlanOptions, 'set' | 'data' | 'out'>;
 /** What a grid comes to with the problems and verbs of this tool; within `withModules`, unless no module is named. */
 export function planOf(grid: Grid, { set, data, out }: PlanFlags = {}): Plan {
   const evaluated = (problem: { readonly kind: string }) => kindOf(problem)?.evaluate !== undefined;
-  return planSweep(grid, { schema: trainConfigSchema, set, data, out, evaluated });
+  const plan = planSweep(grid, { schema: trainConfigSchema, set, data, out, evaluated });
+  for (const { run } of plannedRuns(plan)) requireFixedSizes(run.config as TrainConfig, 'a sweep');
+  return plan;
 }
 
 /** A plan for programs, and for people. */

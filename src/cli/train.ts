@@ -21,6 +21,7 @@ interface TrainOptions extends QueueFlags {
   readonly tasks?: string;
   readonly model?: string;
   readonly walkForward?: Readonly<Record<string, unknown>>;
+  readonly budget?: string;
   readonly resume: boolean;
   readonly quiet: boolean;
   readonly json: boolean;
@@ -43,6 +44,10 @@ export function registerTrain(program: Command): void {
         'forecast: train a run for each window, such as {train: 4y, validation: 1y, step: 6m}',
       ).argParser((text) => mapOf(text, '--walk-forward')),
     )
+    .option(
+      '--budget <time>',
+      'choose sizes and updates for a training of 90s, 30m, 1h30m; --set training.budget=<time>',
+    )
     .option('--resume', 'continue a run that was stopped or killed', false)
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print the result as JSON', false)
@@ -61,6 +66,7 @@ Examples:
   tcts train configs/demo.yaml
   tcts train configs/demo.yaml --set strategy.name=mtl --set name=demo-mtl --set seed=2
   tcts train configs/csi300.yaml --strategy mtl --main 2 --tasks 5 --model gru
+  tcts train translator.yaml --budget 30m
   tcts train --resume runs/demo-mtl
   tcts train stocks.yaml --walk-forward '{train: 4y, validation: 1y, step: 6m}' --set name=walk
   tcts train stocks.yaml --set problem.seeds=5 --set name=five-seeds
@@ -71,8 +77,9 @@ Examples:
 
 async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks): Promise<void> {
   // Only here: other verbs need not wait until the runtime is loaded.
-  const { loadConfig, runPath } = await import('../run/index.js');
-  const { nextCommands, trainConfigSchema, validationOf, withModules } = await import('./problems.js');
+  const { runPath } = await import('../run/index.js');
+  const { nextCommands, validationOf } = await import('./problems.js');
+  const { loadTrainConfig } = await import('./sizing.js');
   const { trainingRun } = await import('./training-run.js');
 
   const target = options.resume && !existsSync(given) ? runFolder(given) : given;
@@ -84,7 +91,7 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
   }
   const file = isFolder ? join(target, 'config.yaml') : configFile(target);
   const set = [...shorthands(options), ...options.set];
-  const config = await withModules(() => loadConfig(trainConfigSchema, file, { set }));
+  const config = await loadTrainConfig(file, set);
   const folder = isFolder ? target : runPath(config, file);
   const { resume, quiet, cores, queue, queueName } = options;
   const { outcome, result, members } = await trainingRun(config, {
@@ -122,13 +129,14 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
 }
 
 /** The flags that stand for keys of the configuration, as assignments to them. */
-function shorthands({ strategy, main, tasks, model, walkForward }: TrainOptions): string[] {
+function shorthands({ strategy, main, tasks, model, walkForward, budget }: TrainOptions): string[] {
   const keys = {
     'strategy.name': strategy,
     'problem.main': main,
     'problem.tasks': tasks,
     'problem.model.name': model,
     'problem.split.walkForward': walkForward && JSON.stringify(walkForward),
+    'training.budget': budget,
   };
   return Object.entries(keys).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
 }

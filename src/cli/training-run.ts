@@ -8,8 +8,6 @@ import {
   bestCheckpoint,
   checkpointFolder,
   latestCheckpoint,
-  loadConfig,
-  loadValues,
   runPath,
   runSession,
   runSharedSession,
@@ -37,7 +35,8 @@ import {
   trainee,
 } from '../schedule/index.js';
 import type { Executor } from '../sweep/index.js';
-import { createProblem, memberPlan, type TrainConfig, trainConfigSchema, withModules } from './problems.js';
+import { createProblem, memberPlan, type TrainConfig, type trainConfigSchema } from './problems.js';
+import { loadTrainConfig, requireFixedSizes, resolveSizes, sizesOf } from './sizing.js';
 
 export interface TrainingRunOptions {
   readonly folder: string;
@@ -85,22 +84,19 @@ export async function trainRun(
   config: string | z.input<typeof trainConfigSchema>,
   { folder, set = [], ...options }: TrainRunOptions = {},
 ): Promise<TrainingRun & { readonly folder: string }> {
-  const resolved = await withModules(() =>
-    typeof config === 'string'
-      ? loadConfig(trainConfigSchema, config, { set })
-      : loadValues(trainConfigSchema, config, set),
-  );
+  const resolved = await loadTrainConfig(config, set);
   const path = folder ?? runPath(resolved, typeof config === 'string' ? config : 'run');
   return { ...(await trainingRun(resolved, { ...options, folder: path })), folder: path };
 }
 
 /** Trains the problem of a configuration with its strategy, in a run folder; or all the runs that it stands for. */
-export async function trainingRun(config: TrainConfig, options: TrainingRunOptions): Promise<TrainingRun> {
+export async function trainingRun(given: TrainConfig, options: TrainingRunOptions): Promise<TrainingRun> {
   const { folder, resume, onEpisode, ranks } = options;
-  const plan = await memberPlan(config);
-  if (plan !== undefined) return (await import('./member-runs.js')).memberRuns(config, plan, options);
+  const plan = await memberPlan(given);
+  if (plan !== undefined) return (await import('./member-runs.js')).memberRuns(given, plan, options);
   const isFirst = ranks === undefined || ranks.rank === 0;
   const quiet = options.quiet === true || !isFirst;
+  const config = resume ? sizesOf(folder, given) : await sizesFor(given, ranks, quiet);
   const random = new Random(config.seed);
   const { threads } = config;
   // What is odd in the data is no progress: --quiet does not hide it.
@@ -145,6 +141,16 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
     await strategy?.close?.();
     await problem.close?.();
   }
+}
+
+/** Chooses the sizes that the configuration leaves open. */
+function sizesFor(config: TrainConfig, ranks: Ranks | undefined, quiet: boolean): Promise<TrainConfig> {
+  if (ranks !== undefined) requireFixedSizes(config, 'mpirun');
+  const began = performance.now();
+  return resolveSizes(config, {
+    say: (line) => quiet || process.stderr.write(`${line}\n`),
+    used: () => (performance.now() - began) / 1000,
+  });
 }
 
 /** What was not finite and where, what is left of the run, and what to try. */

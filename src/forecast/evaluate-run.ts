@@ -17,7 +17,19 @@ type EvaluateForecastFlags = EvaluateFlags & Omit<EvaluationOptions, 'split'> & 
 
 /** `tcts evaluate` for a run of a forecast. */
 export const evaluateForecastRun: Evaluate = async (run, flags) => {
-  refuseFlags(flags, 'forecast', 'k', 'policy', 'models', 'beam', 'earlyEnd', 'checkpoint', 'loss', 'unit');
+  refuseFlags(
+    flags,
+    'forecast',
+    'k',
+    'policy',
+    'models',
+    'beam',
+    'earlyEnd',
+    'checkpoint',
+    'loss',
+    'unit',
+    'computationAware',
+  );
   const { split, data, columns, from, to, backtest, predictions, against, threads } = flags as EvaluateForecastFlags;
   if (split !== undefined && split !== 'test' && split !== 'validation') {
     throw new InputError(`expected test or validation, found ${JSON.stringify(split)}`, { key: '--split' });

@@ -39,8 +39,7 @@ export {
   type LatencyConvention,
   type LatencyInstance,
   type LatencyOptions,
-  type OddDelays,
-  oddDelays,
+  oddDelay,
   parseInstance,
   yetAnotherAverageLagging,
 } from './latency.js';

@@ -53,22 +53,10 @@ export interface CorpusLatency extends Latency {
   readonly skipped: number;
 }
 
-/** Delays that no translator of a text has: the figures are those of their definitions, but say little. */
-export interface OddDelays {
-  /** Instances with a delay below the one before it. */
-  readonly falling: number;
-  /** Instances with a delay beyond their source. */
-  readonly beyondSource: number;
-}
-
-/** Counts the instances with such delays. */
-export function oddDelays(instances: readonly LatencyInstance[]): OddDelays {
-  const having = (odd: (delays: readonly number[], sourceLength: number) => boolean): number =>
-    instances.filter(({ delays, sourceLength }) => odd(Array.from(delays), sourceLength)).length;
-  return {
-    falling: having((delays) => delays.some((delay, i) => i > 0 && delay < delays[i - 1])),
-    beyondSource: having((delays, sourceLength) => delays.some((delay) => delay > sourceLength)),
-  };
+/** The place of the first delay that no translator has, below the one before it or beyond the source; undefined if none. */
+export function oddDelay({ delays, sourceLength }: LatencyInstance): number | undefined {
+  const place = Array.from(delays).findIndex((delay, i) => delay > sourceLength || (i > 0 && delay < delays[i - 1]));
+  return place < 0 ? undefined : place;
 }
 
 /** The latency of one translation; undefined where nothing was written. */

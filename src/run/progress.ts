@@ -151,6 +151,17 @@ export function formatDuration(seconds: number): string {
   return m > 0 ? `${m}m${String(s).padStart(2, '0')}s` : `${s}s`;
 }
 
+/** A length of time: `90s`, `30m`, `1.5h`, `1h30m`. */
+export const DURATION = /^(?=\d)(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?$/;
+
+/** Seconds of a length of time; undefined if the text is none, or is no time at all. */
+export function parseDuration(text: string): number | undefined {
+  if (!DURATION.test(text)) return undefined;
+  const of = (unit: string): number => Number(text.match(new RegExp(`([\\d.]+)${unit}`))?.[1] ?? 0);
+  const seconds = 3600 * of('h') + 60 * of('m') + of('s');
+  return seconds > 0 && Number.isFinite(seconds) ? seconds : undefined;
+}
+
 const ERASE_LINE = '\r\x1b[K';
 const REDRAW_INTERVAL = 100;
 const BAR_WIDTH = 20;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { type Resumable, type Snapshot, section } from '../run/index.js';
+import { DURATION, type Resumable, type Snapshot, section } from '../run/index.js';
 import { type Problem, requireAbilities, type Status } from './problem.js';
 import { stateOnly } from './snapshots.js';
 import type { Choice, EpisodeReport, Strategy } from './strategy.js';
@@ -9,6 +9,14 @@ import type { Choice, EpisodeReport, Strategy } from './strategy.js';
 export const trainingSchema = section({
   episodes: z.int().min(1).default(100).describe('E: validations, after each of which the scheduler is updated.'),
   steps: z.int().min(1).default(100).describe('S: updates of the model in an episode.'),
+  budget: z
+    .string()
+    .regex(DURATION)
+    .optional()
+    .describe(
+      'Time that the training may take, such as 90s, 30m or 1h30m: episodes and steps are then chosen by timing some ' +
+        'updates, and the run folder records them. If left out: as many as episodes and steps say.',
+    ),
 }).describe('The extent of Algorithm 1.');
 
 /** How long Algorithm 1 runs: the `training` of a configuration. */

@@ -77,7 +77,7 @@ export function optimizerOf({
   betas,
   eps,
   weightDecay = 0,
-}: Learning = {}): AdamConfig | AdamWConfig {
+}: Omit<Learning, 'warmup'> = {}): AdamConfig | AdamWConfig {
   return { name, betas, eps, weightDecay };
 }
 

@@ -14,6 +14,12 @@ export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {
   readonly schema: S;
   /** Builds the problem of a checked configuration. */
   create(config: z.output<S>, context: ProblemContext): Problem | Promise<Problem>;
+  /** How sizes that are `auto` in the configuration are chosen. Default: it has none. */
+  readonly sizing?: {
+    /** Dotted keys below `problem` that may be `auto`, and are where a budget is given and they are left out. */
+    readonly keys: readonly string[];
+    load(): Promise<Sizing>;
+  };
   /** What `tcts evaluate` does with a run. Default: there is nothing to evaluate. */
   readonly evaluate?: Evaluate;
   /**
@@ -52,6 +58,31 @@ export interface MemberRun<Config = unknown> extends Member {
 export interface Validation {
   readonly name: string;
   readonly sign: 1 | -1;
+}
+
+/** Chooses sizes from the data and from the time there is. */
+export interface Sizing {
+  /** All of them but the warm-up, which depends on the number of updates and is 1 where it is `auto`. */
+  choose(config: unknown, limits: SizingLimits): Promise<SizingChoice>;
+  /** The rest, when the number of updates is known. */
+  complete(config: unknown, updates: number): object;
+}
+
+export interface SizingLimits {
+  /** Seconds that the training may take. Default: any. */
+  readonly budget?: number;
+  /** Measures the seconds of an update of a problem. */
+  readonly secondsOf: (problem: object) => Promise<number>;
+}
+
+export interface SizingChoice {
+  /** The `problem` of the configuration, with sizes. */
+  readonly problem: object;
+  /** More updates than this are of no use. */
+  readonly mostUpdates: number;
+  readonly updatesPerEpoch: number;
+  /** What was chosen and from what, for the user. */
+  readonly lines: readonly string[];
 }
 
 /** Checks a description; for the types. */

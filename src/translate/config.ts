@@ -10,6 +10,7 @@ import {
 import { problemKind } from '../schedule/problem-kind.js';
 import { modelSchema } from './model/config.js';
 
+const auto = z.literal('auto');
 const pairs = z.int().min(1).default(5000).describe('Training pairs; 300 more are for validation, 300 for the test.');
 
 const dataSchema = z
@@ -52,15 +53,24 @@ export const translationSchema = z.strictObject({
   main: z.int().min(1).max(1000).default(3).describe('k: the main task is wait-k.'),
   model: modelSchema,
   batch: section({
-    tokens: z.int().min(1).default(4096).describe('Most target tokens in a batch, padding counted.'),
+    tokens: z
+      .union([z.int().min(1), auto])
+      .default(4096)
+      .describe('Most target tokens in a batch, padding counted; auto: chosen with the preset of the model.'),
     sentences: z.int().min(1).nullable().default(null).describe('Most sentence pairs in a batch; null: any number.'),
     accumulate: z.int().min(1).default(1).describe('Batches whose gradients are added up for one update.'),
   }).describe('Sentence pairs of similar length are put together.'),
   smoothing: z.number().min(0).lt(1).default(0.1).describe('ε of label smoothing.'),
   learning: section({
     schedule: z.enum(SCHEDULES).default('inverse_sqrt').describe(SCHEDULE_MEANING),
-    peak: z.number().positive().default(5e-4).describe('η₁, reached at the end of the warm-up.'),
-    warmup: z.int().min(1).default(4000).describe('Updates over which the learning rate rises.'),
+    peak: z
+      .union([z.number().positive(), auto])
+      .default(5e-4)
+      .describe('η₁, reached at the end of the warm-up; auto: chosen with the preset of the model.'),
+    warmup: z
+      .union([z.int().min(1), auto])
+      .default(4000)
+      .describe('Updates over which the learning rate rises; auto: a fifth of all, at most 4,000.'),
     warmupInit: z.number().min(0).default(1e-7).describe('Learning rate of the first update.'),
     betas: z
       .tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)])
@@ -111,6 +121,10 @@ export type TranslationConfig = z.output<typeof translationSchema>;
 
 export const translationKind = problemKind({
   schema: translationSchema,
+  sizing: {
+    keys: ['model.preset', 'batch.tokens', 'learning.peak', 'learning.warmup'],
+    load: async () => (await import('./sizing.js')).translationSizing,
+  },
   create: async (config, context) => (await import('./problem.js')).TranslationProblem.create(config, context),
   evaluate: async (run, flags) => (await import('./evaluate-run.js')).evaluateTranslationRun(run, flags),
   verbs: ['translate', 'export'],

@@ -19,13 +19,14 @@ interface TranslationFlags extends EvaluateFlags {
   readonly checkpoint?: CheckpointChoice;
   readonly loss?: boolean;
   readonly unit?: LatencyUnit;
+  readonly computationAware?: number;
 }
 
 /** `tcts evaluate` for a run of a translation. */
 export const evaluateTranslationRun: Evaluate = async (run, flags: TranslationFlags) => {
   refuseFlags(flags, 'translation', 'against', 'columns', 'from', 'to', 'backtest', 'predictions');
   if (flags.loss) return evaluateLoss(run, flags);
-  const { split = 'test', data: corpus, models, checkpoint = 'best', threads, unit } = flags;
+  const { split = 'test', data: corpus, models, checkpoint = 'best', threads, unit, computationAware } = flags;
   const { beam, earlyEnd, lengthPenalty } = { ...searchDefaults, ...given(flags) };
   const policies = policyTexts(flags);
   const progress = new ProgressOfPolicies();
@@ -43,6 +44,7 @@ export const evaluateTranslationRun: Evaluate = async (run, flags: TranslationFl
     checkpoint,
     threads,
     unit,
+    computationAware,
     onProgress,
     onTooLong,
   };
@@ -81,6 +83,7 @@ const evaluateLoss: Evaluate = async (run, flags: TranslationFlags) => {
     'checkpoint',
     'data',
     'unit',
+    'computationAware',
   );
   const { k: waits, split, threads } = flags;
   if (waits === undefined) throw new InputError('missing, expected waits to measure the loss with', { key: '--k' });
@@ -126,6 +129,12 @@ function figures(scores: TranslationScores): Record<string, unknown> {
     too_long: scores.tooLong,
     unit: scores.unit,
     latency,
+    ...(scores.computationAware && {
+      computation_aware: {
+        unit_milliseconds: scores.computationAware.unitMilliseconds,
+        ...scores.computationAware.latency,
+      },
+    }),
     sentences_per_second: scores.speed,
     folder,
   };
@@ -174,12 +183,29 @@ function textOf(scores: readonly TranslationScores[], setting: string): string {
   return [
     textTable(head, rows),
     '',
+    ...clockedTable(scores, onlyWaits),
     `${sentences} sentences of ${setting}`,
     'BLEU: multi-bleu of the tokenised text; length: words of the output over words of the references',
     `sacreBLEU: ${signature}`,
     `latency: first subwords and output length (stacl), then ${unit === 'word' ? 'words' : 'characters'} and reference length (simuleval)`,
     `outputs and instances.log: ${scores.map(({ folder }) => folder).join(', ')}`,
   ].join('\n');
+}
+
+/** The same latencies with the time of computing, where it was measured. */
+function clockedTable(scores: readonly TranslationScores[], onlyWaits: boolean): string[] {
+  const rows = scores.flatMap(({ k, policy, computationAware }) =>
+    computationAware === undefined
+      ? []
+      : [[onlyWaits ? String(k) : policy, ...measured(computationAware.latency, UNIT_MEASURES)]],
+  );
+  const clock = scores[0].computationAware?.unitMilliseconds;
+  if (clock === undefined) {
+    return ['No computation-aware latency: sentences were translated together (--computation-aware measures it)', ''];
+  }
+  const head = [onlyWaits ? 'k' : 'policy', ...UNIT_MEASURES.map((name) => `${name}_CA`)];
+  const source = `with the time of computing, sentence by sentence; a source word lasts ${clock} ms`;
+  return [textTable(head, rows), '', `_CA: ${source}`];
 }
 
 const SUBWORD_MEASURES = ['AP', 'AL', 'LAAL', 'DAL'] as const;

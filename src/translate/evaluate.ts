@@ -33,7 +33,7 @@ import {
   unitDelays,
   writtenText,
 } from './decode/text-stream.js';
-import { Translator } from './decode/translator.js';
+import { type TimedDecoded, Translator } from './decode/translator.js';
 import { fileNameOf } from './policies/index.js';
 import { lowercase } from './text/normalize.js';
 import { special } from './text/vocabulary.js';
@@ -53,6 +53,11 @@ export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam'
   readonly tokenize?: TokenizerName;
   /** What the latency `simuleval` is counted in. Default characters for targets without spaces, else words. */
   readonly unit?: LatencyUnit;
+  /**
+   * Translate sentence by sentence, as streams, and measure the time of computing, too: milliseconds that a source word
+   * (a character, where it is read by those) lasts. Default: sentences are translated together, without a clock.
+   */
+  readonly computationAware?: number;
   /** Default `best`. */
   readonly checkpoint?: CheckpointChoice;
   /** Sentences translated together. Default 64. */
@@ -97,7 +102,13 @@ export interface TranslationScores {
    * Null where nothing was written at all.
    */
   readonly latency: Readonly<Record<LatencyConvention, CorpusLatency | null>>;
-  /** Sentences translated per second, together in batches. */
+  /** `latency.simuleval` with the time of computing, where it was measured. */
+  readonly computationAware?: {
+    /** Milliseconds that a source word or character lasts. */
+    readonly unitMilliseconds: number;
+    readonly latency: CorpusLatency | null;
+  };
+  /** Sentences translated per second, together in batches; one by one where the time of computing is measured. */
   readonly speed: number;
   /** Folder of the outputs and of `instances.log`. */
   readonly folder: string;
@@ -116,7 +127,7 @@ export async function evaluateTranslation(
 ): Promise<TranslationScores[]> {
   const { split = 'test', beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd, models = [] } = options;
   const { lengthPenalty = searchDefaults.lengthPenalty } = options;
-  const { threads, checkpoint = 'best', batch, onProgress } = options;
+  const { threads, checkpoint = 'best', batch, onProgress, computationAware: clock } = options;
   const translator = await Translator.open(run, { beam, threads, checkpoint }, models);
   try {
     const policies = options.policies?.flatMap((text) => translator.policies(text)) ?? translator.policies();
@@ -128,17 +139,16 @@ export async function evaluateTranslation(
     const scores: TranslationScores[] = [];
     for (const policy of policies) {
       const started = performance.now();
-      const decoded = await translator.translate(test.ids, policy, {
-        beam,
-        earlyEnd,
-        lengthPenalty,
-        batch,
-        onProgress: (done) => onProgress?.(policy.name, done, test.ids.length),
-      });
+      const search = { beam, earlyEnd, lengthPenalty };
+      const progress = (done: number): void => onProgress?.(policy.name, done, test.ids.length);
+      const decoded =
+        clock === undefined
+          ? await translator.translate(test.ids, policy, { ...search, batch, onProgress: progress })
+          : await translator.timedStreams(test.arriving, policy, { ...search, onProgress: progress });
       const speed = (1000 * test.ids.length) / (performance.now() - started);
       const name = folderName(policy, { split, beam, earlyEnd, lengthPenalty, models, checkpoint });
       const folder = evaluationFolder(run, unit === latencyUnit(language) ? name : `${name}-by-${unit}`, data);
-      const measured = score(translator.target, test, decoded, { tokenize, unit });
+      const measured = score(translator.target, test, decoded, { tokenize, unit, clock });
       const result = { policy: policy.name, k: waitOf(policy), data, ...measured.scores, speed, folder };
       const decoding = { split, beam, earlyEnd, lengthPenalty, models, checkpoint };
       save(folder, test, measured, { ...result, ...decoding, step: translator.step });
@@ -163,6 +173,8 @@ interface TestSet {
   readonly sources: readonly string[];
   /** Words of the sources, as they arrive, or characters. */
   readonly words: readonly (readonly ArrivingWord[])[];
+  /** The same; of a source that is too long, nothing arrives but its end. */
+  readonly arriving: readonly (readonly ArrivingWord[])[];
   /** Source tokens settled after each word. */
   readonly counts: readonly (readonly number[])[];
   /** As outputs are compared with them: in lower case where these are. */
@@ -180,6 +192,7 @@ interface Instance extends LatencyInstance {
 interface Counting {
   readonly tokenize: TokenizerName;
   readonly unit: LatencyUnit;
+  readonly clock?: number;
 }
 
 interface Measured {
@@ -252,6 +265,7 @@ async function testSet(
       prefix: source.pipeline.config.prefix?.length ?? 0,
       sources,
       words,
+      arriving: words.map((line, i) => (ids[i].length > 1 ? line : [])),
       counts: words.map((line) => tokensByWord(source, line)),
       references: references.map((line) => (isLower ? lowercase(line) : line).trim()),
       tokenised: references.map((line) => tokenisedText(target, target.pipeline.words(line))),
@@ -271,7 +285,12 @@ function tokenisedText({ pipeline }: TextSide, words: readonly string[]): string
   return (isUncut ? tokenizers.char(pipeline.decode(words)) : words).join(' ');
 }
 
-function score(target: TextSide, test: TestSet, decoded: readonly Decoded[], { tokenize, unit }: Counting): Measured {
+function score(
+  target: TextSide,
+  test: TestSet,
+  decoded: readonly (Decoded | TimedDecoded)[],
+  { tokenize, unit, clock }: Counting,
+): Measured {
   const texts = decoded.map(({ tokens }) => writtenText(target, tokens));
   const outputs = texts.map((seen) => seen.at(-1)!.trim());
   const tokenised = decoded.map(({ tokens }) =>
@@ -282,9 +301,13 @@ function score(target: TextSide, test: TestSet, decoded: readonly Decoded[], { t
   const instances = decoded.map((one, i): Instance => {
     const delays = [...one.delays, one.end];
     const written = unitDelays(texts[i], delays, test.counts[i], { unit, attaches });
+    const counted = countable(written.delays, test.counts[i].length);
+    const computed = 'computed' in one ? one.computed : undefined;
+    const timed = clock !== undefined && computed !== undefined && counted.delays.length > 0;
     return {
       prediction: unit === 'word' ? written.units.join(' ') : outputs[i],
-      ...countable(written.delays, test.counts[i].length),
+      ...counted,
+      ...(timed && { elapsed: written.delays.map((delay, at) => delay + computed[written.places[at]] / clock) }),
       referenceLength: referenceLength(test.references[i], unit),
     };
   });
@@ -314,6 +337,9 @@ function score(target: TextSide, test: TestSet, decoded: readonly Decoded[], { t
       tooLong: test.tooLong,
       unit,
       latency: { stacl: latency(subwords, 'stacl'), simuleval: latency(instances, 'simuleval') },
+      ...(clock !== undefined && {
+        computationAware: { unitMilliseconds: clock, latency: latency(instances, 'simuleval', true) },
+      }),
     },
   };
 }
@@ -323,8 +349,13 @@ function countable(delays: ArrayLike<number>, sourceLength: number): LatencyInst
   return sourceLength > 0 ? { delays, sourceLength } : { delays: [], sourceLength: 1 };
 }
 
-function latency(instances: readonly LatencyInstance[], convention: LatencyConvention): CorpusLatency | null {
-  return instances.some(({ delays }) => delays.length > 0) ? corpusLatency(instances, convention) : null;
+function latency(
+  instances: readonly LatencyInstance[],
+  convention: LatencyConvention,
+  computationAware = false,
+): CorpusLatency | null {
+  const written = instances.some(({ delays }) => delays.length > 0);
+  return written ? corpusLatency(instances, convention, { computationAware }) : null;
 }
 
 function save(folder: string, test: TestSet, measured: Measured, scores: object): void {
@@ -339,13 +370,13 @@ function save(folder: string, test: TestSet, measured: Measured, scores: object)
   write('reference.tok', test.tokenised);
   write(
     'instances.log',
-    instances.map(({ prediction, delays, sourceLength }, index) =>
+    instances.map(({ prediction, delays, elapsed, sourceLength }, index) =>
       JSON.stringify({
         index,
         prediction,
         delays: Array.from(delays),
-        // As SimulEval writes it for text, which has no clock.
-        elapsed: Array.from(delays, () => 0),
+        // Zeros, as SimulEval writes them for text, where no clock ran.
+        elapsed: Array.from(elapsed ?? delays, (time) => (elapsed === undefined ? 0 : time)),
         prediction_length: delays.length,
         // SimulEval counts it itself: a key `reference_length` would end its reader.
         reference: test.references[index],

@@ -68,7 +68,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
       const { reward } = data;
       const { tasks, main } = this;
       const gradient = (batches: readonly Batch[], out: Float32Array) => this.gradient(batches, main, out);
-      const [waits, { tokens }] = [tasks.map(({ number }) => number), config.batch];
+      const [waits, { tokens }] = [tasks.map(({ number }) => number), data];
       this.influence = waitInfluence({ training, evaluation, reward, waits, main, tokens, gradient });
     }
   }
@@ -238,7 +238,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
   }
 
   private *batchesOf(pairs: PairedSequences): Generator<readonly Batch[]> {
-    for (const batch of inOrder(pairs, this.config.batch.tokens)) yield [batch];
+    for (const batch of inOrder(pairs, this.parts.data.tokens)) yield [batch];
   }
 
   private get mainWait(): number {

@@ -13,7 +13,7 @@ import { type Corpus, type CorpusSummary, openCorpus, type PairedSequences, some
 import { defaultFilters } from './corpus/encode-split.js';
 import { prepareTranslation } from './corpus/prepare.js';
 import { type Scrambled, scrambled } from './corruption.js';
-import { isAdapter, type TranslationModel, translationModel } from './model/config.js';
+import { isAdapter, requireChosen, type TranslationModel, translationModel } from './model/config.js';
 import { lossInputs } from './model/loss.js';
 import { type TextSizes, type ToyText, toyLanguages, toyText, writeToyText } from './toy.js';
 import { verbFinalLanguages, verbFinalText } from './verb-final.js';
@@ -60,7 +60,11 @@ export class TrainingData {
       opened.push(valid);
       requireFits(corpus.summary, ['train', validation.split, 'test'], model.maxPositions);
       const seed = random.fork('batches').uint32();
-      const options = { maxTokens: batch.tokens, maxSentences: batch.sentences ?? undefined, seed };
+      const options = {
+        maxTokens: requireChosen(batch.tokens, 'batch.tokens'),
+        maxSentences: batch.sentences ?? undefined,
+        seed,
+      };
       const [selecting, reward] = divide(valid, validation.reward ?? 0);
       const share = corruption?.scrambled ?? 0;
       const pairs = share === 0 ? train : scrambled(train, share, corruption!.seed);
@@ -73,6 +77,11 @@ export class TrainingData {
 
   get corpus(): Corpus {
     return this.data.corpus;
+  }
+
+  /** Most target tokens in a batch. */
+  get tokens(): number {
+    return this.options.maxTokens;
   }
 
   /** Batches of the current epoch. */
@@ -215,5 +224,7 @@ export function createTraining<I extends InputTypes = typeof lossInputs>(
 
 /** η₁ over a training of `updates` updates. */
 export function learningRateOf(learning: Learning, updates?: number): LearningRate {
-  return rateOf(learning.peak, learning, updates);
+  const peak = requireChosen(learning.peak, 'learning.peak');
+  const warmup = requireChosen(learning.warmup, 'learning.warmup');
+  return rateOf(peak, { ...learning, warmup }, updates);
 }

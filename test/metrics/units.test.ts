@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { oddDelays, parseInstance } from '../../src/metrics/latency.js';
+import { oddDelay, parseInstance } from '../../src/metrics/latency.js';
 import {
   bleuTokenizer,
   isWithoutSpaces,
@@ -75,8 +75,8 @@ describe('delays', () => {
     expect(parseInstance(line, where, 'word')).toMatchObject({ referenceLength: 1 });
   });
 
-  it('that fall or go beyond the source are counted', () => {
-    const of = (...delays: number[]) => ({ delays, sourceLength: 3 });
-    expect(oddDelays([of(1, 2, 2, 3), of(2, 1), of(4, 3), of(3, 5), of()])).toEqual({ falling: 2, beyondSource: 2 });
+  it('that fall or go beyond the source are found', () => {
+    const odd = (...delays: number[]) => oddDelay({ delays, sourceLength: 3 });
+    expect([odd(1, 2, 2, 3), odd(), odd(2, 1), odd(4, 3), odd(3, 5)]).toEqual([undefined, undefined, 1, 0, 1]);
   });
 });

@@ -32,6 +32,8 @@ export interface KeySchema {
   pattern?: string;
   /** `file`: a text that begins with `./` or `../` is a path relative to the file that says it. */
   relativeTo?: 'file';
+  /** A text that may stand in the place of a map. */
+  shorthand?: string;
 }
 
 /** Refuses a schema with an object that would let unknown keys pass: that is a mistake in the program. */
@@ -206,7 +208,7 @@ export function referenceYaml(schema: z.ZodType, title = ''): string {
 
 /** JSON Schema for editors, with `extends` added; nothing is required, as it may come from an extended file. */
 export function jsonSchema(schema: z.ZodType): Record<string, unknown> {
-  const tree = withoutRequired(keySchema(schema));
+  const tree = withShorthands(withoutRequired(keySchema(schema)));
   const extend: KeySchema = { type: 'string', description: EXTENDS };
   return { ...tree, properties: { extends: extend, ...tree.properties } };
 }
@@ -218,6 +220,18 @@ function withoutRequired(schema: KeySchema): KeySchema {
   if (properties === undefined) return schema;
   const inner = Object.entries(properties).map(([key, value]) => [key, withoutRequired(value)]);
   return { ...rest, properties: Object.fromEntries(inner) };
+}
+
+/** Texts that may stand in the place of a map, in words that editors know. */
+function withShorthands({ shorthand, ...schema }: KeySchema): KeySchema {
+  const properties = Object.entries(schema.properties ?? {}).map(([key, inner]) => [key, withShorthands(inner)]);
+  const plain: KeySchema = {
+    ...schema,
+    ...(schema.properties && { properties: Object.fromEntries(properties) }),
+    ...(schema.oneOf && { oneOf: schema.oneOf.map(withShorthands) }),
+    ...(schema.anyOf && { anyOf: schema.anyOf.map(withShorthands) }),
+  };
+  return shorthand === undefined ? plain : { description: schema.description, anyOf: [{ const: shorthand }, plain] };
 }
 
 /** The keys of a map, each with its comment; `defaults` are those the map as a whole gives to its keys. */

@@ -107,6 +107,8 @@ export function runPath(config: { out: string; name?: string }, file: string): s
 export interface LoadOptions {
   /** Assignments `a.b=c` laid over the file, in order; the value is read as YAML. Default none. */
   readonly set?: readonly string[];
+  /** Assignments that the file is laid over. Default none. */
+  readonly under?: readonly string[];
 }
 
 /** All that is wrong with a configuration, one sentence a line. */
@@ -126,8 +128,14 @@ export class ConfigError extends InputError {
  * `--set`) the offending value came from, and its dotted key.
  */
 export function loadConfig<S extends z.ZodType>(schema: S, file: string, options: LoadOptions = {}): z.output<S> {
+  const { set = [], under = [] } = options;
   const keys = keySchema(schema);
-  return validateSource(schema, keys, readSources(file, options.set ?? [], keys));
+  const layers = [...under.map(readAssignment), readSources(file, set, keys)];
+  return validateSource(
+    schema,
+    keys,
+    layers.reduce((below, above) => overlay(below, above, keys)),
+  );
 }
 
 /** Validates values that are at hand already, such as those of a run folder's `config.yaml`. */
@@ -140,13 +148,19 @@ export function parseConfig<S extends z.ZodType>(
 }
 
 /** As `loadConfig`, with values in place of a file; their relative paths are relative to the working directory. */
-export function loadValues<S extends z.ZodType>(schema: S, values: object, set: readonly string[] = []): z.output<S> {
+export function loadValues<S extends z.ZodType>(
+  schema: S,
+  values: object,
+  set: readonly string[] = [],
+  under: readonly string[] = [],
+): z.output<S> {
   const keys = keySchema(schema);
   const base: Source = { values: { ...values }, places: new Map() };
+  const layers = [...under.map(readAssignment), base, ...set.map(readAssignment)];
   return validateSource(
     schema,
     keys,
-    set.map(readAssignment).reduce((under, over) => overlay(under, over, keys), base),
+    layers.reduce((below, above) => overlay(below, above, keys)),
   );
 }
 

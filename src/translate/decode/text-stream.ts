@@ -143,6 +143,8 @@ export function tokenName({ vocabulary }: TextSide, id: number): string {
 export interface UnitDelays {
   readonly units: readonly string[];
   readonly delays: readonly number[];
+  /** The token whose writing handed each over; after the last token, the end. */
+  readonly places: readonly number[];
 }
 
 /** How a text is cut into what is handed over. */
@@ -172,14 +174,17 @@ export function unitDelays(
   const text = seen.at(-1) ?? '';
   const found = [...text.matchAll(unit === 'word' ? /\S+/gu : /[^ ]/gu)];
   const after = unit === 'word' && attaches ? 1 : 0;
+  const places = found.map(({ 0: piece, index }) => {
+    const complete = seen.findIndex((sofar) => sofar.length >= index + piece.length + after);
+    return complete < 0 ? seen.length - 1 : complete;
+  });
   return {
     units: found.map(([piece]) => piece),
-    delays: found.map(({ 0: piece, index }) => {
-      const complete = seen.findIndex((sofar) => sofar.length >= index + piece.length + after);
-      const token = complete < 0 ? seen.length - 1 : complete;
+    delays: places.map((token) => {
       const arrived = settled.findIndex((count) => count >= delays[token]);
       return arrived < 0 ? settled.length : arrived + 1;
     }),
+    places,
   };
 }
 

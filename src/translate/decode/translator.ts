@@ -14,8 +14,8 @@ import type { Policy } from './policy.js';
 import { type Decoded, tooLong } from './search.js';
 import type { StepModel } from './step-model.js';
 import { createStepModel } from './steps.js';
-import { requireAttention } from './stream.js';
-import { lineIds, type TextSide, TextStream, type TextStreamOptions } from './text-stream.js';
+import { requireAttention, type StreamEvent } from './stream.js';
+import { type ArrivingWord, lineIds, type TextSide, TextStream, type TextStreamOptions } from './text-stream.js';
 import type { TokenModel } from './token-model.js';
 
 /** How the models are opened. */
@@ -27,6 +27,11 @@ export interface LineOptions extends DecodeOptions {
    * Default: such a line is an error, and nothing is translated.
    */
   readonly onTooLong?: (line: number, reason: InputError) => void;
+}
+
+/** A translation with the milliseconds of computing until each token was written, and until the end. */
+export interface TimedDecoded extends Decoded {
+  readonly computed: readonly number[];
 }
 
 /** A translation with its score: Σ log p / length^α. */
@@ -109,6 +114,37 @@ export class Translator {
     // A policy that looks at nothing lets sentences write in lockstep, which is faster.
     if (policy.look === undefined && !steps.decides) return decodeInLockstep(steps, sources, policy, options);
     return decodeBatch(this.models, sources, policy, options);
+  }
+
+  /**
+   * Each sentence alone, word by word as fast as it can be read, with the time that this takes. As in SimulEval, a token
+   * comes when the source that was read has passed and all computing up to it is done: nothing is computed while the next
+   * word is spoken.
+   */
+  async timedStreams(
+    sentences: readonly (readonly ArrivingWord[])[],
+    policy: Policy,
+    { onProgress, ...options }: TextStreamOptions & Pick<DecodeOptions, 'onProgress'> = {},
+  ): Promise<TimedDecoded[]> {
+    const translated = async (words: readonly ArrivingWord[]): Promise<TimedDecoded> => {
+      const computed: number[] = [];
+      const began = performance.now();
+      const onEvent = ({ action }: StreamEvent): void => {
+        if (action === 'WRITE') computed.push(performance.now() - began);
+      };
+      const stream = this.stream(policy, { ...options, onEvent });
+      for (const { word, joined } of words) await stream.push(word, joined);
+      await stream.end();
+      return { ...stream.decoded, computed: [...computed, performance.now() - began] };
+    };
+    // Once before the clock counts: the first calls of a session are slow.
+    if (sentences.length > 0) await translated(sentences[0]);
+    const decoded: TimedDecoded[] = [];
+    for (const words of sentences) {
+      decoded.push(await translated(words));
+      onProgress?.(decoded.length);
+    }
+    return decoded;
   }
 
   /** Whole lines, as if each were read token by token. */

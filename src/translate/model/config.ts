@@ -92,8 +92,10 @@ const COMMON = {
 
 const SIX = { encoderLayers: 6, decoderLayers: 6, dropout: 0.3, ...COMMON } as const;
 
+export type Preset = 'tiny' | 'small' | 'iwslt' | 'big';
+
 /** `small`, `iwslt` and `big` are the paper's models for IWSLT En→De, for En→Vi and En→Zh, and for WMT (section 3.3). */
-export const PRESETS: Readonly<Record<'tiny' | 'small' | 'iwslt' | 'big', TranslationModelConfig>> = {
+export const PRESETS: Readonly<Record<Preset, TranslationModelConfig>> = {
   tiny: {
     ...SIX,
     encoderLayers: 2,
@@ -113,14 +115,13 @@ const rate = z.number().min(0).lt(1);
 const size = z.int().min(1);
 const ofPreset = 'The preset says, if left out.';
 
-/** The `model` of a configuration. */
-export const modelSchema = section({
+const modelKeys = section({
   preset: z
-    .enum(['tiny', 'small', 'iwslt', 'big'])
+    .enum(['tiny', 'small', 'iwslt', 'big', 'auto'])
     .default('small')
     .describe(
       'Where the keys left out below get their values: tiny is 2+2 layers, d 64; small 6+6, 256/1024; iwslt 512/1024; ' +
-        'big 1024/4096.',
+        'big 1024/4096; auto: chosen from the corpus and training.budget.',
     ),
   encoderLayers: size.optional().describe(`Layers of the encoder. ${ofPreset}`),
   decoderLayers: size.optional().describe(`Layers of the decoder. ${ofPreset}`),
@@ -167,10 +168,24 @@ export const modelSchema = section({
     .describe('Whether a source token is encoded once, or again whenever another one is read (Ma et al. 2019).'),
   // A table of width × maxPositions numbers is made for it, and attention takes the square of it.
   maxPositions: z.int().min(2).max(16384).default(1024).describe('Longest sentence in tokens, its end counted.'),
-}).describe('The Transformer.');
+});
+
+/** The `model` of a configuration: a map, or `auto`, which is short for `{preset: auto}`. */
+export const modelSchema = z
+  .preprocess((value) => (value === 'auto' ? { preset: 'auto' } : value), modelKeys)
+  .prefault({})
+  .describe('The Transformer; auto is short for {preset: auto}.')
+  .meta({ shorthand: 'auto' });
 
 /** The checked `model` of a configuration. */
 export type ModelKeys = z.output<typeof modelSchema>;
+
+/** A size that is not `auto`, or no longer. */
+export function requireChosen<T>(value: T, key: string): Exclude<T, 'auto'> {
+  if (value !== 'auto') return value as Exclude<T, 'auto'>;
+  const sentence = 'found "auto", which only tcts train and tcts init replace by a size; expected the size';
+  throw new InputError(sentence, { key: `problem.${key}` });
+}
 
 /** The preset with the keys that are given laid over it, for vocabularies of these sizes. */
 export function translationModel(
@@ -179,7 +194,8 @@ export function translationModel(
 ): TranslationModel {
   const given = Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined));
   const { source, target } = vocabulary;
-  const model: TranslationModel = { ...PRESETS[preset], ...given, vocabulary: { source, target } };
+  const base = PRESETS[requireChosen(preset, 'model.preset')];
+  const model: TranslationModel = { ...base, ...given, vocabulary: { source, target } };
   if (model.width % model.heads !== 0) {
     throw new InputError(`${model.heads} heads cannot share a width of ${model.width}, expected a divisor of it`, {
       key: 'problem.model.heads',

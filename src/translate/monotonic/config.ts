@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { section } from '../../run/index.js';
 import { problemKind } from '../../schedule/problem-kind.js';
-import { translationSchema } from '../config.js';
+import { translationKind, translationSchema } from '../config.js';
 import type { TranslationModel } from '../model/config.js';
 
 /**
@@ -120,6 +120,7 @@ export const UNLIMITED = 1e9;
 
 export const monotonicKind = problemKind({
   schema: monotonicSchema,
+  sizing: translationKind.sizing,
   create: async (config, context) => (await import('./problem.js')).MonotonicProblem.create(config, context),
   evaluate: async (run, flags) => (await import('../evaluate-run.js')).evaluateTranslationRun(run, flags),
   verbs: ['translate'],
