@@ -68,6 +68,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     private readonly network: Network,
     private readonly training: NetworkTraining,
     private readonly random: Random,
+    private readonly workers: number,
   ) {
     const K = data.horizons.length;
     this.tasks = data.horizons.map((k) => ({ name: `day-${k}`, number: k }));
@@ -122,7 +123,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       start: run === undefined ? undefined : (arena) => warmStart(arena, run),
     });
     try {
-      return new ForecastProblem(config, data, network, training, random);
+      return new ForecastProblem(config, data, network, training, random, workers);
     } catch (error) {
       await training.close();
       throw error;
@@ -241,10 +242,10 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     return batchAt(this.data, part, positions, this.network.layout);
   }
 
-  /** [B, K]; [B, 1] with one output for all tasks. */
-  private async forecasts(batch: ForecastBatch): Promise<Float32Array> {
+  /** [B, K]; [B, 1] with one output for all tasks. In parts that are computed side by side, where samples are apart. */
+  private async forecasts(batch: ForecastBatch, parts = 1): Promise<Float32Array> {
     const { network, training, tasks } = this;
-    if (network.sharing !== 'embedding') return forecastBatch(network, training, batch, this.main);
+    if (network.sharing !== 'embedding') return forecastBatch(network, training, batch, this.main, parts);
     const K = tasks.length;
     const all = new Float32Array(batch.positions.length * K);
     for (let task = 0; task < K; task++) {
@@ -307,7 +308,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   private async taskLosses(batch: ForecastBatch, places: Int32Array): Promise<Float32Array> {
     const K = this.tasks.length;
     const some = takeRows(this.network, batch, places);
-    const forecasts = await this.forecasts(some);
+    const forecasts = await this.forecasts(some, this.workers);
     const losses = new Float32Array(places.length * K);
     for (let task = 0; task < K; task++) {
       const column = this.lossesOf(some, forecasts, task);

@@ -51,4 +51,5 @@ export {
   type StoredTensor,
   writeSafetensors,
 } from './safetensors.js';
+export { shardBounds } from './shards.js';
 export { DivergedError, type StepResult, Training, type TrainingConfig, type TrainingState } from './training.js';

@@ -118,7 +118,7 @@ export class Inference {
     take: (outputs: Record<string, Value>, index: number) => void,
   ): Promise<void> {
     const { helpers } = this;
-    if (helpers === undefined || count < FEW_RUNS) {
+    if (helpers === undefined || (count < FEW_RUNS && !helpers.areReady)) {
       for (let i = 0; i < count; i++) take(await this.run(feedsOf(i)), i);
       return;
     }
@@ -176,7 +176,7 @@ export class Inference {
   }
 }
 
-/** So few runs are done before a thread has started. */
+/** So few runs are done before threads have started. */
 const FEW_RUNS = 4;
 
 /** All that a helper needs; sent to it once. */
@@ -227,6 +227,11 @@ class Helpers {
       this.ready.push(await TaskThread.start('optim/inference-worker.js', setup, 'forward worker'));
     });
     for (const start of this.starting) start.catch((error: unknown) => void this.failures.push(error));
+  }
+
+  /** Whether all threads have started. */
+  get areReady(): boolean {
+    return this.ready.length === this.count;
   }
 
   /** A helper with room for another run. */
