@@ -54,14 +54,14 @@ export function splitLines({ name, bytes }: ScoreInput, onBad?: (error: InputErr
   return lines;
 }
 
-/** Reads texts that must have a line for a line. */
+/** Reads texts whose lines belong together: all must have as many. */
 export async function readAligned(paths: readonly string[]): Promise<string[][]> {
   const inputs = await readInputs(paths);
   const texts = inputs.map((input) => splitLines(input));
   for (const [i, lines] of texts.entries()) {
     if (lines.length !== texts[0].length) {
       const [first, other] = [`${inputs[0].name} has ${count(texts[0].length)}`, `${inputs[i].name} ${lines.length}`];
-      throw new InputError(`${first}, ${other}: expected a line for a line`);
+      throw new InputError(`${first}, ${other}: expected the same number of lines`);
     }
   }
   return texts;

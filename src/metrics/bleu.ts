@@ -62,7 +62,7 @@ export function corpusBleu(
   return bleuFromStatistics(sumSegments(measureSegments(bleuMetric(options), hypotheses, references)), options);
 }
 
-/** BLEU of one segment. Effective order is on unless switched off, as sacreBLEU's `--sentence-level` has it. */
+/** BLEU of one segment. Effective order is on unless switched off, as with sacreBLEU's `--sentence-level`. */
 export function sentenceBleu(hypothesis: string, references: readonly string[], options: BleuOptions = {}): BleuScore {
   const withOrder = { effectiveOrder: true, ...options };
   return bleuFromStatistics(bleuMetric(withOrder).measure(hypothesis, references), withOrder);

@@ -9,7 +9,7 @@ import { acquireLock, type Lock, type LockOptions, lockHolder, type Owner, write
 import { compatible, runtimeVersions, toolVersion } from './versions.js';
 
 /**
- * - `running`: at work, or killed without notice if nobody holds the folder's lock
+ * - `running`: at work, or killed without notice if no process holds the folder's lock
  * - `interrupted`: stopped by a signal; everything is saved
  * - `failed`: stopped by an error
  */

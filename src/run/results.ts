@@ -66,7 +66,7 @@ const namedMeasure = z.looseObject({
     .catch({ kind: 'module', validation: {} }),
 });
 
-/** The data that the figures of an evaluation are of, as `scores.json` has it under `data`. */
+/** The data that an evaluation was made on: `data` in `scores.json`. */
 export const evaluatedDataSchema = z.object({
   /** As the configuration or `--data` names it. */
   name: z.string(),

@@ -192,7 +192,7 @@ export interface LinesOptions {
   readonly zero?: boolean;
   /** Symbols on the lines: at every point, or at about eight of many. Default `some`. */
   readonly symbols?: 'all' | 'some';
-  /** Format of the ticks of y, as d3 has it, or a function. */
+  /** Format of the ticks of y, in d3's notation, or a function. */
   readonly yFormat?: string | ((value: number) => string);
   /** Where the panel stands, for its letter; undefined: none. */
   readonly letter?: number;
