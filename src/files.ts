@@ -250,7 +250,7 @@ export function readingWithin<T>(folder: string, action: () => T): T {
 }
 
 /** Whether `readingWithin` is in force. */
-export function isConfined(): boolean {
+function isConfined(): boolean {
   return confinement.getStore() !== undefined;
 }
 

@@ -20,7 +20,7 @@ export async function readInput(path: string): Promise<ScoreInput> {
 }
 
 /** Several inputs, of which standard input can be at most one. */
-export async function readInputs(paths: readonly string[]): Promise<ScoreInput[]> {
+async function readInputs(paths: readonly string[]): Promise<ScoreInput[]> {
   if (paths.filter((path) => path === '-').length > 1) {
     throw new InputError('standard input (-) can stand for one file only');
   }

@@ -185,12 +185,6 @@ export function readScores(folder: string): ForecastFigures | PolicyFigures {
     : { ...fitting(content, forecastScores, file), folder };
 }
 
-/** The data that an evaluation is of; undefined where it does not say. */
-export function scoredData(folder: string): EvaluatedData | undefined {
-  const file = join(folder, SCORES);
-  return existsSync(file) ? readJsonFile(file, z.looseObject({ data })).data : undefined;
-}
-
 /** Where an evaluation is kept: other data never take the place of the run's own. */
 export function evaluationFolder(run: string, name: string, { name: data, digest, own }: EvaluatedData): string {
   const slug = basename(data)

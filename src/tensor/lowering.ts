@@ -204,7 +204,7 @@ export class Lowering {
   }
 }
 
-export function swapLast(rank: number): number[] {
+function swapLast(rank: number): number[] {
   const order = Array.from({ length: rank }, (_, i) => i);
   return [...order.slice(0, -2), rank - 1, rank - 2];
 }

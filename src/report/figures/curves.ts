@@ -199,7 +199,7 @@ export interface LinesOptions {
 }
 
 /** Lines over a common axis. */
-export function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
+function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
   const { title, width, height, letter, symbols = 'some', zero = false } = options;
   const dates = lines.some(({ points }) => points.some(({ x }) => x instanceof Date));
   const finite = lines.map(({ points }) => points.filter(({ y }) => Number.isFinite(y)));
@@ -250,7 +250,7 @@ export function linesPanel(lines: readonly Line[], options: LinesOptions): Panel
   };
 }
 
-export function legendOf(lines: readonly Line[]): LegendEntry[] {
+function legendOf(lines: readonly Line[]): LegendEntry[] {
   return lines.map(({ label, style }) => ({ label, style: seriesStyle(style) }));
 }
 
