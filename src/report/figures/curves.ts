@@ -199,7 +199,7 @@ export interface LinesOptions {
 }
 
 /** Lines over a common axis. */
-function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
+export function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
   const { title, width, height, letter, symbols = 'some', zero = false } = options;
   const dates = lines.some(({ points }) => points.some(({ x }) => x instanceof Date));
   const finite = lines.map(({ points }) => points.filter(({ y }) => Number.isFinite(y)));
