@@ -220,13 +220,13 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Opens a regular file for reading. Anything else is an `InputError`: a pipe could keep its reader waiting for ever, a
+ * Opens a regular file for reading. Anything else is an `InputError`: a pipe could keep its reader waiting forever, a
  * device could have no end. What was opened is what is looked at, so that nothing can be put in its place meanwhile.
  */
 export function openRegular(path: string): number {
   const folder = confinement.getStore();
   const real = folder === undefined ? path : realPathWithin(folder, path);
-  // Without O_NONBLOCK, opening a pipe that nobody writes to does not return. Windows has neither flag.
+  // Without O_NONBLOCK, opening a pipe without a writer does not return. Windows has neither flag.
   const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
   const file = openSync(real, folder === undefined ? flags : flags | (constants.O_NOFOLLOW ?? 0));
   try {
@@ -250,7 +250,7 @@ export function readingWithin<T>(folder: string, action: () => T): T {
 }
 
 /** Whether `readingWithin` is in force. */
-export function isConfined(): boolean {
+function isConfined(): boolean {
   return confinement.getStore() !== undefined;
 }
 

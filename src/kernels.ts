@@ -97,7 +97,7 @@ export class MaskMemory {
     this.used = 0;
   }
 
-  /** Makes room for masks of so many elements in total. */
+  /** Makes room for masks of this many elements in total. */
   reserve(totalElements: number): void {
     if (this.used > 0) throw new Error('MaskMemory.reserve comes after reset, before the first mask of a step');
     const needed = pages(totalElements * F32_BYTES + OVERHANG);
@@ -164,7 +164,7 @@ function ofType(exports: Readonly<Record<string, unknown>>, suffix: 'F32' | 'F64
 
 function outOfMemory(bytes: number, error: unknown): unknown {
   if (!(error instanceof RangeError)) return error;
-  return new InputError(`this machine has no ${(bytes / 2 ** 30).toFixed(2)} GiB of memory in one piece to give`);
+  return new InputError(`this machine cannot provide ${(bytes / 2 ** 30).toFixed(2)} GiB of memory in one piece`);
 }
 
 function pages(bytes: number): number {

@@ -97,7 +97,7 @@ function requireWritable(file: string): void {
   });
 }
 
-/** The configuration with what `--set` gave, and the recommended strategy with all its keys in the place of its own. */
+/** The configuration with what `--set` gave, and the recommended strategy with all its keys instead of its own. */
 async function writeConfig(
   target: string,
   base: string,

@@ -8,7 +8,7 @@ export async function runCommand(command: () => Promise<unknown>): Promise<void>
   } catch (error) {
     process.exitCode = 1;
     reportError(error);
-    // Threads that the failure has left behind must not keep the process, and a sweep that waits for it, for ever.
+    // Threads that the failure has left behind must not keep the process, and a sweep that waits for it, alive.
     setTimeout(() => process.exit(), GRACE).unref();
   }
 }

@@ -20,7 +20,7 @@ export async function readInput(path: string): Promise<ScoreInput> {
 }
 
 /** Several inputs, of which standard input can be at most one. */
-export async function readInputs(paths: readonly string[]): Promise<ScoreInput[]> {
+async function readInputs(paths: readonly string[]): Promise<ScoreInput[]> {
   if (paths.filter((path) => path === '-').length > 1) {
     throw new InputError('standard input (-) can stand for one file only');
   }
@@ -54,14 +54,14 @@ export function splitLines({ name, bytes }: ScoreInput, onBad?: (error: InputErr
   return lines;
 }
 
-/** Reads texts that must have a line for a line. */
+/** Reads texts whose lines belong together: all must have as many. */
 export async function readAligned(paths: readonly string[]): Promise<string[][]> {
   const inputs = await readInputs(paths);
   const texts = inputs.map((input) => splitLines(input));
   for (const [i, lines] of texts.entries()) {
     if (lines.length !== texts[0].length) {
       const [first, other] = [`${inputs[0].name} has ${count(texts[0].length)}`, `${inputs[i].name} ${lines.length}`];
-      throw new InputError(`${first}, ${other}: expected a line for a line`);
+      throw new InputError(`${first}, ${other}: expected the same number of lines`);
     }
   }
   return texts;

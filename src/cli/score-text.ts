@@ -200,7 +200,7 @@ export function bleuOf(flags: BleuFlags): {
 }
 
 /** BLEU of sentences that count as single words is 0, or next to it, whatever they say. */
-export function warnOfSpaces({ tokenize, multiBleu }: BleuFlags, references: readonly (readonly string[])[]): void {
+function warnOfSpaces({ tokenize, multiBleu }: BleuFlags, references: readonly (readonly string[])[]): void {
   if (tokenize !== undefined || multiBleu || !isWithoutSpaces(references.flat())) return;
   warn(
     'the references are written without spaces, and the tokeniser 13a takes what stands between spaces for a word: ' +

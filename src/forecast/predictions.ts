@@ -26,6 +26,7 @@ export interface DayForecast {
   readonly stocks: readonly StockForecast[];
 }
 
+/** The forecast of one stock. */
 export interface StockForecast {
   readonly instrument: string;
   readonly prediction: number;

@@ -62,7 +62,7 @@ export function corpusBleu(
   return bleuFromStatistics(sumSegments(measureSegments(bleuMetric(options), hypotheses, references)), options);
 }
 
-/** BLEU of one segment. Effective order is on unless switched off, as sacreBLEU's `--sentence-level` has it. */
+/** BLEU of one segment. Effective order is on unless switched off, as with sacreBLEU's `--sentence-level`. */
 export function sentenceBleu(hypothesis: string, references: readonly string[], options: BleuOptions = {}): BleuScore {
   const withOrder = { effectiveOrder: true, ...options };
   return bleuFromStatistics(bleuMetric(withOrder).measure(hypothesis, references), withOrder);
@@ -148,13 +148,13 @@ const SMOOTH_DEFAULTS: Readonly<Record<Smoothing, number | undefined>> = {
   none: undefined,
 };
 
-export function brevityPenalty(systemLength: number, referenceLength: number): number {
+function brevityPenalty(systemLength: number, referenceLength: number): number {
   if (systemLength >= referenceLength) return 1;
   return systemLength > 0 ? Math.exp(1 - referenceLength / systemLength) : 0;
 }
 
 /** exp(mean log): log 0 is a large negative number, so that one empty order makes the product 0. */
-export function geometricMean(values: readonly number[]): number {
+function geometricMean(values: readonly number[]): number {
   const logs = values.map((value) => (value === 0 ? -9999999999 : Math.log(value)));
   return Math.exp(logs.reduce((sum, log) => sum + log, 0) / values.length);
 }

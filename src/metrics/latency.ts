@@ -180,7 +180,7 @@ export function yetAnotherAverageLagging(
 }
 
 /**
- * Average token delay (Kano et al. 2023) as SimulEval has it for text, where every token lasts 1:
+ * Average token delay (Kano et al. 2023) as SimulEval computes it for text, where every token lasts 1:
  *
  *     ATD = 1/|y| Σ_t [end(y_t) − end(x_s)],  end(y_t) = max(g_t, end(y_t−1)) + 1,  end(x_s) = s,
  *     s = min(t − max(0, Y_c−1 − X_c−1), X_c)

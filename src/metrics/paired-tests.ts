@@ -17,7 +17,7 @@ export interface PairedBootstrap {
 }
 
 /**
- * Paired bootstrap resampling (Koehn 2004) as sacreBLEU has it: segments are drawn with replacement, the same ones for
+ * Paired bootstrap resampling (Koehn 2004) as in sacreBLEU: segments are drawn with replacement, the same ones for
  * every system, and
  *
  *     p = (#{ |d_i| − mean |d| > |d| } + 1) / (samples + 1),
@@ -80,7 +80,7 @@ export interface RandomisationTest {
 }
 
 /**
- * Approximate randomisation (Noreen 1989; Riezler & Maxwell 2005) as sacreBLEU has it: if the systems were the same,
+ * Approximate randomisation (Noreen 1989; Riezler & Maxwell 2005) as in sacreBLEU: if the systems were the same,
  * exchanging their outputs of a segment would change nothing. Each trial exchanges every segment by the toss of a coin;
  *
  *     p = (#{ |d_i| > |d| } + 1) / (trials + 1).

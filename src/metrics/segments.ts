@@ -100,7 +100,7 @@ function checkAligned(hypotheses: readonly string[], references: readonly (reado
   for (const [k, reference] of references.entries()) {
     if (reference.length !== hypotheses.length) {
       throw new InputError(
-        `reference ${k + 1} has ${reference.length} segments, the hypothesis ${hypotheses.length}: expected as many`,
+        `reference ${k + 1} has ${reference.length} segments, the hypothesis ${hypotheses.length}: expected the same number`,
       );
     }
   }

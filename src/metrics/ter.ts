@@ -245,7 +245,7 @@ const ASIAN_PUNCTUATION = /[\u3001\u3002\u3008-\u3011\u3014-\u301f\uff61-\uff65\
 const FULL_WIDTH_PUNCTUATION = /[\uff0e\uff0c\uff1f\uff1a\uff1b\uff01\uff02\uff08\uff09]/g;
 
 /** One step of rewriting a hypothesis into its reference. */
-export const Edit = { keep: 0, substitute: 1, insert: 2, delete: 3 } as const;
+const Edit = { keep: 0, substitute: 1, insert: 2, delete: 3 } as const;
 
 // Tercom's beam: cells further than this from the (pseudo-)diagonal are not looked at.
 const BEAM_WIDTH = 25;
@@ -258,7 +258,7 @@ const UNREACHED = 1e16;
  * Holds the matrix of the current hypothesis, of each row only the cells inside the beam; a candidate is compared by
  * recomputing only the rows after the words it shares with the current one.
  */
-export class EditDistance {
+class EditDistance {
   private readonly reference: Int32Array;
   private readonly length: number;
   // Row i of the matrix covers the reference positions from `from[i]` up to `to[i]`; row 0 all of them.

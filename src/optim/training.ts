@@ -251,7 +251,7 @@ export class Training {
 /** What is to be computed of each shard of a batch, made by the rank that needs it. */
 type ShardPlan = readonly (() => ShardTask)[];
 
-/** Runs shard number i of all batches that have so many; the result has a place for every batch. */
+/** Runs shard i of every batch that has one; the result has a place for every batch. */
 async function runShards(
   replica: Pick<Replica, 'run'>,
   plan: readonly ShardPlan[],

@@ -124,7 +124,7 @@ export function markdownTable({ columns, rows }: Pick<Table, 'columns' | 'rows'>
 }
 
 /** What could be taken for Markdown or HTML is escaped. */
-export function escapeMarkdown(text: string): string {
+function escapeMarkdown(text: string): string {
   return text.replace(/[\\`*_[\]<>|#]/g, '\\$&').replace(/\r?\n/g, ' ');
 }
 
@@ -172,7 +172,7 @@ function csvText(value: string | number): string {
 }
 
 /** The report as Markdown; its figures are the SVG files beside it. */
-export function markdownReport(title: string, sections: readonly Section[], lead: string): string {
+function markdownReport(title: string, sections: readonly Section[], lead: string): string {
   const counts = { table: 0, figure: 0 };
   const parts = sections.flatMap((section) => [
     `## ${escapeMarkdown(section.title)}`,

@@ -57,7 +57,7 @@ export function effectNotes({ plan, mainGain, effects }: ProbeResult): string[] 
 /** Updates of a branch below which the reader is warned. */
 const SHORT = 4;
 
-/** The recommended strategy as a configuration has it. */
+/** The recommended strategy in the form of a configuration. */
 export function recommendedStrategy({ recommendation }: ProbeResult): string {
   const keys = Object.entries(recommendation.strategy).map(([key, value]) => `${key}: ${value}`);
   return `strategy: {${keys.join(', ')}}`;

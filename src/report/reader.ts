@@ -115,7 +115,7 @@ export interface Series {
 }
 
 /** Reads a CSV file with a column `date` first and numbers in all others. */
-export function readSeries(file: string, columns: readonly string[]): Series {
+function readSeries(file: string, columns: readonly string[]): Series {
   const [head, ...lines] = readText(file).trimEnd().split('\n');
   const names = head.split(',');
   const missing = ['date', ...columns].filter((name) => !names.includes(name));

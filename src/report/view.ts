@@ -118,7 +118,7 @@ export function isCalled({ strategy, label }: Setting, name: string): boolean {
 }
 
 /** The setting that is best on validation data; undefined if none was validated. */
-export function bestOf(settings: readonly Setting[]): Setting | undefined {
+function bestOf(settings: readonly Setting[]): Setting | undefined {
   const scored = settings.flatMap((setting) => {
     const score = estimateOf(setting, validationPerformance);
     return score === undefined ? [] : [{ setting, score: score.mean }];

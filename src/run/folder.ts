@@ -9,7 +9,7 @@ import { acquireLock, type Lock, type LockOptions, lockHolder, type Owner, write
 import { compatible, runtimeVersions, toolVersion } from './versions.js';
 
 /**
- * - `running`: at work, or killed without notice if nobody holds the folder's lock
+ * - `running`: at work, or killed without notice if no process holds the folder's lock
  * - `interrupted`: stopped by a signal; everything is saved
  * - `failed`: stopped by an error
  */
@@ -216,6 +216,7 @@ export function isRunning(path: string): boolean {
   return lockHolder(lockPath(path)) !== undefined;
 }
 
+/** Writes the state of a run into its `run.json`. */
 export function recordState(run: OwnedRunFolder, state: RunState): void {
   writeInfo(run.path, { ...run.info, state }, run.lock);
 }

@@ -48,7 +48,7 @@ export interface LockOptions {
 }
 
 /**
- * Takes the lock that the file at `path` stands for, or refuses with the process that has it. The lock of a process
+ * Takes the lock that the file at `path` stands for, or refuses and names the process that holds it. The lock of a process
  * that is known to be dead is taken over. It is released at the latest when this process exits.
  */
 export function acquireLock(path: string, options: LockOptions = {}): Lock {
@@ -309,7 +309,7 @@ export function publish<T>(owner: Owner, make: () => T): T {
   }
 }
 
-/** For files in folders that nobody locks. */
+/** For files in folders without a lock. */
 export const ANYONE: Owner = { requireHeld: () => {} };
 
 const WRITE_ATTEMPTS = 3;

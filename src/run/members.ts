@@ -24,6 +24,7 @@ export function readMembers(run: string): readonly Member[] | undefined {
   return existsSync(file) ? readJsonFile(file, fileSchema).members : undefined;
 }
 
+/** The list of members as JSON. */
 export function membersJson(members: readonly Member[]): string {
   const plain = members.map(({ name, seed, window }) => ({ name, seed, window }));
   return `${JSON.stringify({ members: plain }, null, 1)}\n`;

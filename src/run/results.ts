@@ -66,7 +66,7 @@ const namedMeasure = z.looseObject({
     .catch({ kind: 'module', validation: {} }),
 });
 
-/** The data that the figures of an evaluation are of, as `scores.json` has it under `data`. */
+/** The data that an evaluation was made on: `data` in `scores.json`. */
 export const evaluatedDataSchema = z.object({
   /** As the configuration or `--data` names it. */
   name: z.string(),
@@ -193,12 +193,6 @@ export function readScores(folder: string): ForecastFigures | PolicyFigures {
   return 'k' in content
     ? { ...fitting(content, translationScores, file), folder }
     : { ...fitting(content, forecastScores, file), folder };
-}
-
-/** The data that an evaluation is of; undefined where it does not say. */
-export function scoredData(folder: string): EvaluatedData | undefined {
-  const file = join(folder, SCORES);
-  return existsSync(file) ? readJsonFile(file, z.looseObject({ data })).data : undefined;
 }
 
 /** Where an evaluation is kept: other data never take the place of the run's own. */

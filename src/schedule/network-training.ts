@@ -29,7 +29,7 @@ export interface NetworkPrograms {
 /** How the network is trained, and with how many workers. */
 export interface NetworkTrainingOptions {
   readonly random: Random;
-  /** η₁ and how it changes over so many updates. */
+  /** η₁, and how it changes over the updates. */
   readonly learningRate: number;
   readonly learning?: Learning;
   readonly updates?: number;
@@ -200,7 +200,7 @@ export interface TrainingInfluence<Batch> {
   readonly pieces: number;
   /** Writes ∇θ of the main task's mean loss on a piece, laid out like the arena, in evaluation mode. */
   gradient(piece: number, out: Float32Array): Promise<void>;
-  /** Places in the batch of about so many samples. */
+  /** Places in the batch of about this many samples. */
   sample(batch: Batch, samples: number): Int32Array;
   /** Losses [n, K] of these samples on all tasks at the current parameters, in evaluation mode. */
   losses(batch: Batch, places: Int32Array): Promise<Float32Array>;
@@ -235,13 +235,13 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
   };
 }
 
-/** Evenly spaced places in a batch of so many samples. */
+/** Evenly spaced places in a batch, at most `samples` of them. */
 export function spacedPlaces(size: number, samples: number): Int32Array {
   const count = Math.min(size, samples);
   return Int32Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * size) / count));
 }
 
-/** All places of a part in so many pieces, each of which reaches over the whole part. */
+/** All places of a part, dealt out to pieces that each span the whole part. */
 export function scatteredPieces(size: number, pieces: number): Int32Array[] {
   const count = Math.min(size, Math.max(1, Math.round(pieces)));
   return Array.from({ length: count }, (_, piece) =>

@@ -249,7 +249,7 @@ export function ratioOfMeans(a: readonly number[], b: readonly number[]): Interv
   return { mean: meanA / meanB, low: (middle - root) / q, high: (middle + root) / q };
 }
 
-/** About the smallest effect that could have been seen: t standard errors, at the level of the strictest of the tests. */
+/** About the smallest effect that could have been detected: t standard errors, at the level of the strictest of the tests. */
 export function smallestVisible(effects: readonly Effect[], seeds: number): number {
   const errors = effects.map(({ low, high }) => (high - low) / 2 / studentCritical(0.05, seeds - 1));
   return mean(errors) * studentCritical(LEVEL / effects.length, seeds - 1);

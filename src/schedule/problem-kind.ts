@@ -47,6 +47,7 @@ export interface MemberPlan<Config = unknown> {
   test(run: string, threads: number): Promise<Readonly<Record<string, number>> | null>;
 }
 
+/** A member and the problem that it trains. */
 export interface MemberRun<Config = unknown> extends Member {
   /** The `problem` of its configuration; everything but it and the seed is as in that of the whole. */
   readonly problem: Config;
@@ -68,6 +69,7 @@ export interface Sizing {
   complete(config: unknown, updates: number): object;
 }
 
+/** What the sizes must fit into. */
 export interface SizingLimits {
   /** Seconds that the training may take. Default: any. */
   readonly budget?: number;
@@ -75,6 +77,7 @@ export interface SizingLimits {
   readonly secondsOf: (problem: object) => Promise<number>;
 }
 
+/** The sizes that were chosen. */
 export interface SizingChoice {
   /** The `problem` of the configuration, with sizes. */
   readonly problem: object;

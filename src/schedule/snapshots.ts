@@ -51,7 +51,7 @@ function arrays({ arena, optimizerSlots }: Training) {
   return [...values, ...slots.flat()];
 }
 
-/** The problem of a run, as a checkpoint has it. */
+/** The problem of a run, read from a checkpoint. */
 export interface SavedProblem {
   readonly snapshot: Snapshot;
   /** Updates that it had when it was saved. */
@@ -60,13 +60,13 @@ export interface SavedProblem {
   readonly file: string;
 }
 
-/** The problem of a run where it was best, or as the newest checkpoint has it before the first validation. */
+/** The problem of a run where it was best, or, before the first validation, from the newest checkpoint. */
 export function savedProblem(run: string): SavedProblem {
   const [saved] = chosenCheckpoints(run, 'best');
   return problemIn(saved);
 }
 
-/** The problem as a checkpoint has it. */
+/** The problem in a checkpoint. */
 export function problemIn(saved: SavedCheckpoint): SavedProblem {
   return { snapshot: partOf(trainedState(saved), 'problem'), step: saved.step, file: saved.path };
 }

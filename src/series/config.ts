@@ -21,14 +21,14 @@ export const seriesSchema = z.strictObject({
       .int()
       .min(1)
       .default(1)
-      .describe('Cut the series into so many blocks and each of them into the three parts: all parts see all seasons.'),
+      .describe('Number of blocks that the series is cut into, each with its three parts: all parts see all seasons.'),
   }).describe('Shares of the rows; samples whose labels reach beyond their part are left out.'),
   tasks: z
     .array(horizon)
     .min(1)
     .refine((all) => new Set(all).size === all.length, 'expected each horizon once')
     .default([1, 6, 12, 24, 48])
-    .describe('Horizons in steps; a task each: how much larger the target is so many steps ahead.'),
+    .describe('Horizons in steps; a task each: how much larger the target is that many steps ahead.'),
   main: horizon.default(24).describe('Horizon of the main task.'),
   window: z.int().min(1).default(48).describe('Steps that the model sees.'),
   step: z.int().min(1).default(1).describe('Rows from one step of windows and horizons to the next.'),

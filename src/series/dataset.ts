@@ -191,11 +191,7 @@ export interface Corrupted {
  * Adds noise N(0, σ²) to the main task's labels of those training samples whose target moved most within the window:
  * the feature `spread` tells which. Labels of other tasks, of validation and of test stay as they are.
  */
-export function corrupted(
-  data: Omit<SeriesData, keyof Corrupted>,
-  labels: Float32Array,
-  config: SeriesConfig,
-): Corrupted {
+function corrupted(data: Omit<SeriesData, keyof Corrupted>, labels: Float32Array, config: SeriesConfig): Corrupted {
   const { noise, share, seed } = config.corruption;
   const spoilt = new Uint8Array(data.spread.length);
   if (noise === 0) return { labels, spoilt };

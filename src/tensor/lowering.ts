@@ -9,7 +9,7 @@ export interface Executable {
   /** The inputs that the program really uses. */
   readonly inputs: Readonly<Record<string, TensorType>>;
   readonly outputs: Readonly<Record<string, TensorType>>;
-  /** Dropout masks and other random arrays, to be filled anew for each run. */
+  /** Dropout masks and other random arrays, filled again for each run. */
   readonly masks: readonly MaskInput[];
 }
 
@@ -175,7 +175,7 @@ export class Lowering {
     return parts;
   }
 
-  /** The inverse of `steps`, which remembers the parts for whoever asks for them again. */
+  /** The inverse of `steps`; it remembers the parts, in case they are needed again. */
   stackSteps(parts: readonly string[]): string {
     // Joined along an axis of known size: the runtime plans memory slowly for sums of named sizes.
     const leading = parts.map((part) => this.op('Unsqueeze', [part, this.ints([0])]));
@@ -204,7 +204,7 @@ export class Lowering {
   }
 }
 
-export function swapLast(rank: number): number[] {
+function swapLast(rank: number): number[] {
   const order = Array.from({ length: rank }, (_, i) => i);
   return [...order.slice(0, -2), rank - 1, rank - 2];
 }

@@ -158,7 +158,7 @@ export class OnnxGraph {
   }
 }
 
-/** Operations whose kernels skip an output that nobody reads. Others crash on it. */
+/** Operations whose kernels skip an output that is not used. Others crash. */
 const OPTIONAL_OUTPUTS: ReadonlySet<string> = new Set(['GRU', 'LSTM', 'LayerNormalization']);
 
 /** TensorProto.DataType */

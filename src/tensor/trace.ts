@@ -108,7 +108,7 @@ export function reachable(tensors: readonly Tensor[]): Node[] {
   return order;
 }
 
-export const inputOp: Op<{ name: string } & TensorType & Record<string, unknown>> = {
+const inputOp: Op<{ name: string } & TensorType & Record<string, unknown>> = {
   name: 'input',
   infer: (_, { shape, dtype }) => [{ shape, dtype }],
   lower: () => {
@@ -116,7 +116,7 @@ export const inputOp: Op<{ name: string } & TensorType & Record<string, unknown>
   },
 };
 
-export const constantOp: Op<{ data: TypedArray; dtype: DType; shape: readonly number[] } & Record<string, unknown>> = {
+const constantOp: Op<{ data: TypedArray; dtype: DType; shape: readonly number[] } & Record<string, unknown>> = {
   name: 'constant',
   infer: (_, { shape, dtype }) => [{ shape, dtype }],
   lower: (to, _, { attributes }) => {

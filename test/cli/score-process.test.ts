@@ -58,7 +58,7 @@ describe('tcts score, as a process', () => {
     const { code, stdout, stderr } = spawnScore(['bleu', hyp, file('longer', 'a\nb\n')]);
     expect(code).toBe(1);
     expect(stdout).toBe('');
-    expect(stderr).toMatch(/^\S*tcts:\S* \S+hyp has 1 line, \S+longer 2: expected a line for a line\n$/);
+    expect(stderr).toMatch(/^\S*tcts:\S* \S+hyp has 1 line, \S+longer 2: expected the same number of lines\n$/);
   });
 
   it('refuses flags that contradict each other and values out of range', () => {

@@ -432,9 +432,17 @@ describe('tcts score on bad input says in one sentence, with the place, what is 
   const csv = (name: string, ...lines: string[]) => file(name, text(['date,instrument,prediction,label', ...lines]));
 
   it.each<[string, string[], string]>([
-    ['lengths', ['bleu', two, three], `${two} has 2 lines, ${three} 3: expected a line for a line`],
-    ['second reference', ['bleu', two, two, three], `${two} has 2 lines, ${three} 3: expected a line for a line`],
-    ['lengths of systems', ['compare', two, three, two], `${two} has 2 lines, ${three} 3: expected a line for a line`],
+    ['lengths', ['bleu', two, three], `${two} has 2 lines, ${three} 3: expected the same number of lines`],
+    [
+      'second reference',
+      ['bleu', two, two, three],
+      `${two} has 2 lines, ${three} 3: expected the same number of lines`,
+    ],
+    [
+      'lengths of systems',
+      ['compare', two, three, two],
+      `${two} has 2 lines, ${three} 3: expected the same number of lines`,
+    ],
     ['empty file', ['bleu', empty, two], `${empty}: the file is empty`],
     ['no file', ['bleu', two, '/no/such/file'], '/no/such/file: cannot read it: no such file or folder'],
     ['a folder', ['bleu', '/', two], '/: cannot read it: it is a folder'],

@@ -146,7 +146,7 @@ describe('BLEU', () => {
 
   it('refuses references that do not match the hypotheses, with both counts', () => {
     expect(() => corpusBleu(['a', 'b', 'c'], [['a', 'b']])).toThrow(
-      'reference 1 has 2 segments, the hypothesis 3: expected as many',
+      'reference 1 has 2 segments, the hypothesis 3: expected the same number',
     );
     expect(() => corpusBleu(['a'], [])).toThrow('at least one reference');
   });

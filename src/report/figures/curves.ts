@@ -200,7 +200,7 @@ export interface LinesOptions {
   readonly marks?: readonly Date[];
   /** Symbols on the lines: at every point, or at about eight of many. Default `some`. */
   readonly symbols?: 'all' | 'some';
-  /** Format of the ticks of y, as d3 has it, or a function. */
+  /** Format of the ticks of y, in d3's notation, or a function. */
   readonly yFormat?: string | ((value: number) => string);
   /** Where the panel stands, for its letter; undefined: none. */
   readonly letter?: number;
@@ -259,7 +259,7 @@ export function linesPanel(lines: readonly Line[], options: LinesOptions): Panel
   };
 }
 
-export function legendOf(lines: readonly Line[]): LegendEntry[] {
+function legendOf(lines: readonly Line[]): LegendEntry[] {
   return lines.map(({ label, style }) => ({ label, style: seriesStyle(style) }));
 }
 

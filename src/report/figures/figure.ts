@@ -152,7 +152,7 @@ export const MOST_METHODS = 7;
 export const MOST_CURVES = STYLES.length;
 
 /** The style of the paper's own method: a full line. */
-export const OWN_STYLE = 4;
+const OWN_STYLE = 4;
 /** The style of what is not a method, such as the market. */
 export const PLAIN_STYLE = 7;
 
@@ -167,8 +167,8 @@ export function seriesStyle(index: number): SeriesStyle {
 }
 
 /** Fonts that Linux, macOS and Windows have, narrow ones first. */
-export const FONT = "'Liberation Sans', Arial, Helvetica, 'DejaVu Sans', sans-serif";
-export const INK = '#222222';
+const FONT = "'Liberation Sans', Arial, Helvetica, 'DejaVu Sans', sans-serif";
+const INK = '#222222';
 
 /** Width of a text in pixels, estimated without a font: rather too much than too little. */
 export function textWidth(content: string, size: number): number {

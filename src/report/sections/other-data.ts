@@ -135,7 +135,7 @@ export function dataInWords(data: DataSet): string {
 }
 
 /** `corpora/wmt15, digest 0123456789abcdef`. */
-export function sourceInWords(data: EvaluatedData | undefined): string {
+function sourceInWords(data: EvaluatedData | undefined): string {
   return data === undefined ? 'not recorded' : `${data.name}, digest ${data.digest}`;
 }
 

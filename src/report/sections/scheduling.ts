@@ -180,7 +180,7 @@ export const validationLoss: Measure = {
  * configuration but strategy and seed. Runs that lack `fixed` or `mtl`, and differ from a problem in `training.episodes`
  * alone, are further arms of it, as are those of a strategy that is given the time of another one.
  */
-export function scheduledProblems(sets: readonly DataSet[]): ScheduledProblem[] {
+function scheduledProblems(sets: readonly DataSet[]): ScheduledProblem[] {
   const groups = sets.flatMap((data) =>
     [...groupBy(data.settings, problemKey)].map(([key, settings]) => ({ key, settings, data })),
   );
@@ -204,7 +204,7 @@ function mainArm(settings: readonly Setting[], name: string): Setting | undefine
   return settings.find(({ strategy, keys }) => strategy === name && (keys.get('strategy.task') ?? null) === null);
 }
 
-export function armCalled(arms: readonly Setting[], label: string): Setting | undefined {
+function armCalled(arms: readonly Setting[], label: string): Setting | undefined {
   return arms.find((arm) => arm.label === label);
 }
 
@@ -252,7 +252,7 @@ function bestOfEachSeed(mixes: readonly Setting[]): Setting[] {
   return runs.length === 0 ? [] : [{ ...mixes[0], label: BEST_STATIC, runs }];
 }
 
-export const BEST_STATIC = 'best static';
+const BEST_STATIC = 'best static';
 
 function placeOf({ strategy, label }: Setting): number {
   if (label === BEST_STATIC) return ORDER.indexOf(staticMix.name) + 0.5;

@@ -120,7 +120,7 @@ function episodesOf({ runs }: Setting, reader: SeriesReader): LoggedEpisodes[] {
 }
 
 /** Updates per second of each method, against the first baseline of the same model: the paper's table of speed. */
-export function speedTable({ data, reader, baselines }: ReportView): Block {
+function speedTable({ data, reader, baselines }: ReportView): Block {
   const timed = data.settings.flatMap((setting) => setting.runs.map((run) => ({ setting, run, cores: coresOf(run) })));
   const rows = [...groupBy(timed, ({ setting, cores }) => `${cores} ${setting.label}`).values()].flatMap((runs) => {
     const figure = estimate(
@@ -179,7 +179,7 @@ function coresOf({ config }: ReportedRun): string {
  * What a scheduler loses without some of its features, for every scheduler with such runs: the paper's table
  * "Ablation study for feature selection".
  */
-export function ablationTables({ data }: ReportView): Block[] {
+function ablationTables({ data }: ReportView): Block[] {
   const families = [...groupBy(data.settings, (setting) => familyOf(setting, data.chosenKeys)).values()].filter(
     (family) => family.some((one) => withoutOf(one) === '') && family.some((one) => withoutOf(one) !== ''),
   );

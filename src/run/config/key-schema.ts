@@ -60,7 +60,7 @@ function requireStrict(schema: KeySchema, path: string): void {
 }
 
 /** The members of a union, or the schema itself. */
-export function alternatives(schema: KeySchema): KeySchema[] {
+function alternatives(schema: KeySchema): KeySchema[] {
   return schema.oneOf ?? schema.anyOf ?? [schema];
 }
 

@@ -309,7 +309,7 @@ function advantagesOf(credits: Float32Array, K: number): Float32Array {
  * What tasks are drawn from under the policies π of a batch: (1 − γ)π′ + γα. π′ is π without the tasks that are less than
  * 1∕e as likely as the best, which with β = 1 are those less useful than a useless one: a rare label of pure noise with
  * large gradients spoils a training. α gives every task its share of the batch, for a head that nothing trains gets out
- * of step with the rest and then looks harmful for ever; it takes the samples which the task suits best,
+ * of step with the rest and then looks harmful forever; it takes the samples which the task suits best,
  * α_iT ∝ (π_iT ∕ mean of π_T)^(1 − γ). With γ = 1 all of it is uniform.
  */
 export function drawnFrom(policies: readonly (readonly number[])[], explore: number): number[][] {

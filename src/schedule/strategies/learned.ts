@@ -93,7 +93,7 @@ export const PAPER = learnedOptions(optionsSchema.parse({ preset: 'paper' }));
 export const STABLE = learnedOptions(optionsSchema.parse({ preset: 'stable' }));
 
 /** The preset with the options that are given laid over it. */
-export function learnedOptions({ preset, ...given }: GivenOptions): LearnedOptions {
+function learnedOptions({ preset, ...given }: GivenOptions): LearnedOptions {
   const defined = Object.entries(given).filter(([, value]) => value !== undefined);
   return { ...PRESETS[preset], ...Object.fromEntries(defined) } as LearnedOptions;
 }

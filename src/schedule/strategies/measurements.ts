@@ -178,7 +178,7 @@ export function meanOf(values: readonly number[]): number {
   return known.length === 0 ? 0 : known.reduce((a, b) => a + b, 0) / known.length;
 }
 
-/** Losses up to so many times the usual one are no sign of noise. */
+/** Losses up to this multiple of the usual one are no sign of noise. */
 const NORMAL = 2;
 /** Bound of a loss in units of the usual one. */
 const LARGEST = 9;

@@ -93,7 +93,7 @@ function centred(credits: Float32Array, K: number): Float32Array {
  *     z₀² = 2 ln(effects ∕ α) + ln(1 + n)
  *
  * so that with probability 1 − α none of the effects ever passes by chance. An effect that passes weighs
- * 1 ∕ (1 + exp((z₀² − z²) ∕ 2)), its probability if z₀² is what speaks against it beforehand; others weigh nothing.
+ * 1 ∕ (1 + exp((z₀² − z²) ∕ 2)), its posterior probability if exp(z₀² ∕ 2) are the prior odds against it; others weigh nothing.
  */
 export class Evidence {
   private kept: Float32Array[] = [];
@@ -174,6 +174,6 @@ function squaredT({ mean, squares, correlation }: Moments, common: number, n: nu
 const ALPHA = 1e-3;
 /** Measurements before anything can pass. */
 const FEWEST = 4;
-/** Measurements that are kept, the last so many. */
+/** How many of the latest measurements are kept. */
 const KEPT = 512;
 const LARGEST_CORRELATION = 0.9;

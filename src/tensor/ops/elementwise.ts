@@ -128,7 +128,7 @@ export function broadcastShapes(a: readonly Dim[], b: readonly Dim[]): Dim[] {
   });
 }
 
-export function binaryType(a: TensorType, b: TensorType, dtype: DType = a.dtype): TensorType {
+function binaryType(a: TensorType, b: TensorType, dtype: DType = a.dtype): TensorType {
   if (a.dtype !== b.dtype) throw new Mismatch(`${describeType(a)} and ${describeType(b)} differ in type`);
   return { shape: broadcastShapes(a.shape, b.shape), dtype };
 }

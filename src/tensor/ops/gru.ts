@@ -65,7 +65,7 @@ export function recurrentSizes(
 /** What the backward pass needs again from each step, [B, H] each. */
 const TAPE = ['reset', 'update', 'candidate', 'fromHidden', 'kept'] as const;
 
-/** Outputs: all states, the last one, and the tape of every step, which costs nothing when nobody reads it. */
+/** Outputs: all states, the last one, and the tape of every step, which costs nothing unless it is read. */
 const gruOp: Op = {
   name: 'gru',
   infer: (inputs) => {

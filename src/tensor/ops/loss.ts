@@ -33,7 +33,7 @@ export interface Smoothing {
 }
 
 /** The options with their defaults, checked. */
-export function smoothingOf({ smoothing = 0, form = 'fairseq' }: CrossEntropyOptions): Smoothing {
+function smoothingOf({ smoothing = 0, form = 'fairseq' }: CrossEntropyOptions): Smoothing {
   if (!(smoothing >= 0 && smoothing < 1)) throw new RangeError(`smoothing must lie in [0, 1), got ${smoothing}`);
   return { smoothing, form };
 }
@@ -44,7 +44,7 @@ export function meanSquaredError(prediction: Tensor, target: Tensor): Tensor {
 }
 
 /** q of a class that is not the target, and what the target has on top of it. */
-export function masses({ smoothing, form }: Smoothing, classes: number): { other: number; extra: number } {
+function masses({ smoothing, form }: Smoothing, classes: number): { other: number; extra: number } {
   const other = form === 'fairseq' ? smoothing / (classes - 1) : smoothing / classes;
   return { other, extra: form === 'fairseq' ? 1 - smoothing - other : 1 - smoothing };
 }

@@ -3,7 +3,9 @@ import { InputError } from '../../errors.js';
 import { section } from '../../run/index.js';
 import type { Parameters } from '../../tensor/index.js';
 
+/** Names of the activations. */
 export const ACTIVATION_NAMES = ['relu', 'gelu', 'swish'] as const;
+/** Function between the two feed-forward layers. */
 export type Activation = (typeof ACTIVATION_NAMES)[number];
 
 /** Layers that can have an adapter, by the names of a configuration. */
@@ -16,6 +18,7 @@ export interface ModelAdapters {
   readonly on: readonly (keyof typeof ADAPTED)[];
 }
 
+/** `adapters` of a model in a configuration. */
 export const adaptersSchema = z.strictObject({
   rank: z.int().min(1).default(8).describe('r, rows of A and columns of B.'),
   alpha: z.number().positive().default(16).describe('α: what the adapter computes counts α/r times.'),
@@ -92,6 +95,7 @@ const COMMON = {
 
 const SIX = { encoderLayers: 6, decoderLayers: 6, dropout: 0.3, ...COMMON } as const;
 
+/** Name of a model size. */
 export type Preset = 'tiny' | 'small' | 'iwslt' | 'big';
 
 /** `small`, `iwslt` and `big` are the paper's models for IWSLT En→De, for En→Vi and En→Zh, and for WMT (section 3.3). */

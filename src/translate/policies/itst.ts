@@ -6,6 +6,7 @@ const settings = {
   delta: { kind: 'share', default: 0.7, slider: { label: 'δ', max: 1, start: 0.7 } },
 } satisfies Record<string, PolicySetting>;
 
+/** Settings of `itst`. */
 export type ItstOptions = OptionsOf<typeof settings>;
 
 /**
