@@ -41,8 +41,8 @@ export async function planMembers(
     },
     test: async (run, threads) => {
       if (!config.test) return null;
-      const { days: _, MSE, ...figures } = (await evaluateForecast(run, { threads, out: null })).scores;
-      return seeds === 1 ? { ...figures, MSE } : figures;
+      const { RankIC, RankICIR, IC, ICIR, MSE, zMSE } = (await evaluateForecast(run, { threads, out: null })).scores;
+      return { RankIC, RankICIR, IC, ICIR, ...(seeds === 1 ? { MSE } : {}), zMSE };
     },
   };
 }
