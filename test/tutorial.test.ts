@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -51,6 +51,16 @@ describe('the tutorial on forecasting', () => {
     expect(said[3]).toMatch(/backtest \(top 5, 2 replaced a day\)/);
     expect(said[5].match(/ {2}20\d\d-\d\d-\d\d to 20/g)).toHaveLength(2);
     expect(existsSync(join(folder, 'runs/report/index.html'))).toBe(true);
+    const report = readFileSync(join(folder, 'runs/report/report.md'), 'utf8');
+    expect(
+      report.match(/^\| GRU .*\| Task-1 \| 20[\d-]+ to 20[\d-]+ \| 20[\d-]+ to 20[\d-]+ \| \d+ \|/gm),
+    ).toHaveLength(2);
+    expect(report).toMatch(/RankIC over time[\s\S]*Dotted lines: where the windows of the walk-forward begin/);
+    expect(report).not.toMatch(/could not be read/);
+    const [name] = readdirSync(join(folder, 'runs/report/figures')).filter((one) => one.endsWith('rank-ic-task-1.svg'));
+    const figure = readFileSync(join(folder, 'runs/report/figures', name), 'utf8');
+    const [, rules = ''] = /<g stroke-dasharray="2 3"[^>]*aria-label="rule">([\s\S]*?)<\/g>/.exec(figure) ?? [];
+    expect(rules.match(/<line/g)).toHaveLength(2);
     expect(said[7]).toMatch(/^2021-07-01 to 2021-10-01 of new\.csv \(not the run's own\)/);
     const [head, first] = readFileSync(join(folder, 'forecasts.csv'), 'utf8').split('\n');
     expect(head).toBe('date,instrument,prediction,rank,spread');

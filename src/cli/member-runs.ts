@@ -126,6 +126,7 @@ async function trainMembers(
   const { folder, quiet } = options;
   const validation = () => validationOf(config.problem);
   const view = new SweepView({ total: members.length, quiet, validation });
+  const executor = await executorOf(options, config, view.note.bind(view));
   const ending = new AbortController();
   const interrupt = listenForInterrupt({
     announce: (signal) => {
@@ -133,11 +134,13 @@ async function trainMembers(
       ending.abort();
     },
   });
-  let executor: Executor | undefined;
-  const close = () => void executor?.close();
+  let closed: Promise<void> | undefined;
+  const close = () => {
+    closed ??= executor.close();
+    return closed;
+  };
+  ending.signal.addEventListener('abort', close, { once: true });
   try {
-    executor = await executorOf(options, config, view.note.bind(view));
-    ending.signal.addEventListener('abort', close, { once: true });
     const ends = new Map<string, Promise<Outcome>>();
     for (const member of members) {
       const record = { name: member.name, group: 'members', labels: {}, seed: member.seed, candidate: false };
@@ -147,32 +150,29 @@ async function trainMembers(
           const reason = `the member that it starts from, ${member.startsFrom}, failed`;
           return before.state === 'stopped' ? before : { state: 'failed', reason };
         }
-        if (options.queue === undefined) await isLeft(memberFolder(folder, member.name));
+        if (options.queue === undefined) await released(memberFolder(folder, member.name));
         const job = jobOf(config, member, folder);
-        return settle(job, executor!, ending.signal, (progress) =>
+        return settle(job, executor, ending.signal, (progress) =>
           view.change({ ...record, state: 'running' }, progress),
         );
       };
       view.change({ ...record, state: 'waiting' });
-      const end = start();
-      ends.set(
-        member.name,
-        end.then((outcome) => {
-          view.change({ ...record, ...outcome });
-          return outcome;
-        }),
-      );
+      const end = start().then((outcome) => {
+        view.change({ ...record, ...outcome });
+        return outcome;
+      });
+      ends.set(member.name, end);
     }
     return { outcomes: await Promise.all(ends.values()), signal: interrupt.signal };
   } finally {
-    await executor?.close();
+    await close();
     view.clear();
     interrupt.dispose();
   }
 }
 
 /** The process of a member whose parent was killed saves itself and ends: it is given the time to. */
-async function isLeft(member: string): Promise<void> {
+async function released(member: string): Promise<void> {
   for (let waited = 0; isRunning(member) && waited < PATIENCE; waited += LOOK) await sleep(LOOK);
 }
 

@@ -42,9 +42,9 @@ export const evaluateForecastRun: Evaluate = async (run, flags) => {
 
 function textOf(evaluation: Evaluation): string {
   const { main, samples, scores, labelDays, quintiles, backtest, notes, folder } = evaluation;
-  const { days, MSE, ...others } = scores;
-  // Mean ranks have none.
-  const figures = Number.isNaN(MSE) ? others : { ...others, MSE };
+  const { days, ...all } = scores;
+  // Mean ranks have no squared error.
+  const figures = Object.entries(all).filter(([name, value]) => name !== 'MSE' || !Number.isNaN(value));
   const risks: [string, Risk][] = [
     ['portfolio after costs', backtest.portfolio],
     [backtest.benchmark, backtest.market],
@@ -54,7 +54,10 @@ function textOf(evaluation: Evaluation): string {
   return [
     `${partInWords(evaluation)}, day ${main} ahead: ${samples} forecasts on ${days} days with a correlation`,
     '',
-    textTable(Object.keys(figures), [Object.values(figures).map(formatFigure)]),
+    textTable(
+      figures.map(([name]) => name),
+      [figures.map(([, value]) => formatFigure(value))],
+    ),
     '',
     ...windowLines(evaluation),
     `mean return ${labelDays === 1 ? 'of a day' : `over ${labelDays} days`} by predicted fifth, in basis points, the highest forecasts first:`,

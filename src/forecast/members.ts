@@ -19,7 +19,7 @@ export async function planMembers(
   const { seeds = 1, split } = config;
   const { walkForward } = split;
   if (walkForward === undefined && seeds === 1) return undefined;
-  const { panel, notes } = await openPanel(config.data, { ...config.features, kind: 'ohlcv' });
+  const { panel, notes } = await openPanel(config.data, { ...config.features, kind: 'ohlcv', rankColumns: false });
   const windows = walkForward && plannedWindows(config, walkForward, panel);
   // Whatever is wrong with the parts is said before anything is trained.
   for (const dates of windows ?? [datesOf(config)]) {
@@ -41,8 +41,8 @@ export async function planMembers(
     },
     test: async (run, threads) => {
       if (!config.test) return null;
-      const { days: _, MSE, ...figures } = (await evaluateForecast(run, { threads, out: null })).scores;
-      return seeds === 1 ? { ...figures, MSE } : figures;
+      const { RankIC, RankICIR, IC, ICIR, MSE, zMSE } = (await evaluateForecast(run, { threads, out: null })).scores;
+      return { RankIC, RankICIR, IC, ICIR, ...(seeds === 1 ? { MSE } : {}), zMSE };
     },
   };
 }
