@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { makeFolder, readJsonFile, readText, writeFileAtomic } from '../files.js';
@@ -24,6 +25,7 @@ import { labelSpec, shortHistory } from './dataset.js';
 import { type Forecaster, openForecaster } from './forecaster.js';
 import type { Note } from './formats/format.js';
 import { type OtherData, openPanel } from './formats/index.js';
+import { neutralForecasts, neutralisation, neutralName } from './neutralise.js';
 import { writeTable } from './predictions.js';
 import { requireFinite, type Scores, scoresOf } from './scores.js';
 
@@ -39,6 +41,8 @@ export interface EvaluationOptions extends OtherData {
   /** Default 1. */
   readonly threads?: number;
   readonly backtest?: BacktestOptions;
+  /** What to take out of the forecasts, instead of what `problem.neutralise` of the run says. */
+  readonly neutralise?: ForecastConfig['neutralise'];
   /** A further file for the predictions, `*.csv` or `*.parquet`. Default: none. */
   readonly predictions?: string;
   /** Where files are written. Default `evaluation/<split>` in the run folder, for other data with their name; null: nowhere. */
@@ -82,6 +86,8 @@ export interface Evaluation extends ForecastFigures {
   /** First and last day that was forecast. */
   readonly dates: readonly [string, string];
   readonly data: EvaluatedData;
+  /** What was taken out of the forecasts; undefined: nothing. */
+  readonly neutralised?: ForecastConfig['neutralise'];
   /** What was odd in data other than the run's own, and windows that begin before the data do. */
   readonly notes: readonly Note[];
   /** Folder with the series, if they were written. */
@@ -97,24 +103,32 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
   const forecaster = await openForecaster(run, threads);
   const { config } = forecaster;
   try {
-    const { panel, cleaned, notes } = await openPanel(config.data, config.features, options, run);
+    const neutral = neutralisation(config.neutralise, options.neutralise);
+    const isOwn = isDeepStrictEqual(neutral, config.neutralise);
+    const reading = { run: isOwn ? run : undefined, group: neutral?.group };
+    const { panel, cleaned, notes } = await openPanel(config.data, config.features, options, reading);
     const data = evaluatedData(forecaster, panel, options.data);
     const { split, samples } = evaluatedSamples(config, panel, options);
-    const { out = evaluationFolder(run, split, data) } = options;
+    const name = isOwn ? split : `${split}-${neutral === null ? 'plain' : `neutral-${neutralName(neutral)}`}`;
+    const { out = evaluationFolder(run, name, data) } = options;
     const short = shortHistory(panel, samples, config.features.window, split);
-    const forecasts = await forecaster.predict(cleaned, samples);
+    const predicted = await forecaster.predict(cleaned, samples);
+    const { forecasts, notes: missing } =
+      neutral === null ? { forecasts: predicted, notes: [] } : neutralForecasts(panel, samples, predicted, neutral);
     const judged = judge(config, panel, samples, forecasts, options.backtest);
     const dates = [0, samples.length - 1].map((i) => panel.calendar[samples.day[i]]) as [string, string];
     const evaluation: Evaluation = {
       split,
       dates,
       data,
+      ...(neutral === null ? {} : { neutralised: neutral }),
       ...judged.figures,
       // Those of the run's own data were said when it was trained.
       notes: [
         ...(options.data === undefined ? [] : notes.list()),
         ...short,
         ...seen(config, panel, samples),
+        ...missing,
         ...thin(judged),
       ],
       folder: out ?? undefined,
