@@ -5,7 +5,7 @@ import { removeAbandoned } from '../files.js';
 import { LATENCY_UNITS } from '../metrics/index.js';
 import type { Evaluate, EvaluateFlags } from '../schedule/index.js';
 import { addPolicyFlags, checkpointOption, penaltyOf, policyHelp, positiveNumber, wholeNumber } from './flags.js';
-import { columnsOption, mapOf } from './forecast-flags.js';
+import { columnsOption, mapOf, neutraliseOption } from './forecast-flags.js';
 import { runFolder } from './names.js';
 import { nextLines, warn } from './terminal.js';
 
@@ -24,6 +24,9 @@ export function registerEvaluate(program: Command): void {
       new Option('--backtest <map>', "forecast: keys of problem.backtest laid over the run's own").argParser((text) =>
         mapOf(text, '--backtest'),
       ),
+    )
+    .addOption(
+      neutraliseOption("forecast: keys of problem.neutralise, such as '{group: sector}', instead of the run's"),
     )
     .option('--predictions <file>', 'forecast: write the predictions to this .csv or .parquet file too')
     .option('--against <run>', 'forecast: test the difference to another run that has been evaluated');

@@ -10,6 +10,13 @@ export function columnsOption(): Option {
   ).argParser((text) => mapOf(text, '--columns'));
 }
 
+/** `--neutralise '{group: sector}'`: what forecasts are to say nothing about; `null` for nothing. */
+export function neutraliseOption(of: string): Option {
+  return new Option('--neutralise <map>', of).argParser((text) =>
+    text === 'null' ? null : mapOf(text, '--neutralise'),
+  );
+}
+
 /** A map in YAML's short form. */
 export function mapOf(text: string, key: string): Record<string, never> {
   let value: unknown;

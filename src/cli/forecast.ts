@@ -1,7 +1,8 @@
 import { type Command, Option } from 'commander';
 import { wholeNumber } from './flags.js';
-import { columnsOption } from './forecast-flags.js';
+import { columnsOption, neutraliseOption } from './forecast-flags.js';
 import { runFolder } from './names.js';
+import { warn } from './terminal.js';
 
 interface ForecastFlags {
   readonly data?: string;
@@ -9,6 +10,7 @@ interface ForecastFlags {
   readonly date?: string;
   readonly from?: string;
   readonly to?: string;
+  readonly neutralise?: { readonly group?: string; readonly beta?: number } | null;
   readonly out: string;
   readonly threads: number;
   readonly json: boolean;
@@ -24,6 +26,7 @@ export function registerForecast(program: Command): void {
     .option('--date <YYYY-MM-DD>', 'the last day that may be seen (default: the last day of the data)')
     .option('--from <YYYY-MM-DD>', 'forecast many days, from this one on')
     .option('--to <YYYY-MM-DD>', 'forecast many days, up to this one')
+    .addOption(neutraliseOption("keys of problem.neutralise, such as '{group: sector}', instead of the run's"))
     .requiredOption('--out <file>', 'file to write, .csv or .parquet: date, instrument, prediction, rank')
     .addOption(
       new Option('--threads <n>', 'threads of the model').argParser(wholeNumber('--threads', 1, 99)).default(2),
@@ -45,7 +48,8 @@ Examples:
 
 async function forecastCommand(run: string, { out, json, ...options }: ForecastFlags): Promise<void> {
   const { forecastDays, writeForecasts } = await import('../forecast/predictions.js');
-  const { days, milliseconds } = await forecastDays(runFolder(run), options);
+  const { days, milliseconds, notes } = await forecastDays(runFolder(run), options);
+  for (const { kind, count, first } of notes) warn(`data: ${count} × ${kind} (first: ${first})`);
   writeForecasts(out, days);
   const last = days[days.length - 1];
   const { date, horizon, stocks } = last;

@@ -1,11 +1,14 @@
 import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
+import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { dailyScores, type ForecastDay, forecastScores } from '../metrics/index.js';
+import { dailyScores, type ForecastDay, forecastScores, neutralised } from '../metrics/index.js';
+import { neutraliseOption } from './forecast-flags.js';
 import { readInput, type ScoreInput } from './score-input.js';
 import { print } from './terminal.js';
 
 interface ForecastFlags extends ForecastColumns {
+  neutralise?: unknown;
   perDay?: boolean;
   json?: boolean;
 }
@@ -20,6 +23,7 @@ export function registerForecast(score: Command): void {
     .option('--instrument <column>', 'column of the instrument', 'instrument')
     .option('--prediction <column>', 'column of the prediction', 'prediction')
     .option('--label <column>', 'column of the label', 'label')
+    .addOption(neutraliseOption("columns to neutralise the predictions of each day by: '{group: sector, beta: beta}'"))
     .option('--per-day', 'also the daily series')
     .option('--json', 'print one JSON object')
     .addHelpText(
@@ -33,7 +37,7 @@ is taken over all pairs, zMSE over per-day z-scores. An empty cell is a missing 
 the days with a defined IC.`,
     )
     .action(async (path: string, flags: ForecastFlags) => {
-      const days = parseForecast(await readInput(path), flags);
+      const days = parseForecast(await readInput(path), { ...flags, ...neutralColumns(flags.neutralise) });
       const scores = forecastScores(days);
       const daily = flags.perDay ? dailyScores(days) : undefined;
       if (flags.json) {
@@ -48,6 +52,14 @@ the days with a defined IC.`,
     });
 }
 
+function neutralColumns(given: unknown): { group?: string; beta?: string } {
+  if (given === undefined || given === null) return {};
+  const known = z.strictObject({ group: z.string().min(1).optional(), beta: z.string().min(1).optional() });
+  const { success, data } = known.safeParse(given);
+  if (success && Object.keys(data).length > 0) return data;
+  throw new InputError("expected names of columns as in '{group: sector, beta: beta}'", { key: '--neutralise' });
+}
+
 function figure(value: number): string {
   return Number.isNaN(value) ? 'undefined' : value.toPrecision(6);
 }
@@ -58,13 +70,17 @@ export interface ForecastColumns {
   readonly instrument: string;
   readonly prediction: string;
   readonly label: string;
+  /** Group of each row, for neutral predictions. Default: none. */
+  readonly group?: string;
+  /** Beta of each row, for neutral predictions. Default: none. */
+  readonly beta?: string;
 }
 
 /** Reads a table of predictions and labels into days, in the order of their first row. An empty cell or `nan` is NaN. */
 export function parseForecast({ name, bytes }: ScoreInput, columns: ForecastColumns): ForecastDay[] {
-  const days = new Map<string, { predictions: number[]; labels: number[]; rows: Map<string, number> }>();
+  const days = new Map<string, Rows>();
   let header: string[] | undefined;
-  let at = { date: 0, instrument: 0, prediction: 0, label: 0 };
+  let at: Places = { date: 0, instrument: 0, prediction: 0, label: 0 };
 
   const readRow = (cells: string[], line: number) => {
     const where = { file: name, line };
@@ -80,7 +96,7 @@ export function parseForecast({ name, bytes }: ScoreInput, columns: ForecastColu
     if (date === '') throw new InputError('expected a date, found an empty cell', { ...where, key: columns.date });
     let day = days.get(date);
     if (day === undefined) {
-      day = { predictions: [], labels: [], rows: new Map() };
+      day = { predictions: [], labels: [], groups: [], betas: [], rows: new Map() };
       days.set(date, day);
     }
     const earlier = day.rows.get(instrument);
@@ -90,12 +106,36 @@ export function parseForecast({ name, bytes }: ScoreInput, columns: ForecastColu
     day.rows.set(instrument, line);
     day.predictions.push(readNumber(cells[at.prediction], { ...where, key: columns.prediction }));
     day.labels.push(readNumber(cells[at.label], { ...where, key: columns.label }));
+    if (at.group !== undefined) day.groups.push(cells[at.group]);
+    if (at.beta !== undefined) day.betas.push(readNumber(cells[at.beta], { ...where, key: columns.beta! }));
   };
 
   readRows(name, bytes, readRow);
   if (days.size === 0) throw new InputError('the file has a header but no rows', { file: name });
-  return Array.from(days, ([date, { predictions, labels }]) => ({ date, predictions, labels }));
+  const { group, beta } = at;
+  return Array.from(days, ([date, { predictions, labels, groups, betas }]) => {
+    if (group === undefined && beta === undefined) return { date, predictions, labels };
+    const exposures = {
+      groups: group === undefined ? undefined : groups,
+      betas: beta === undefined ? undefined : betas,
+    };
+    return { date, predictions: neutralised(predictions, exposures), labels };
+  });
 }
+
+/** The rows of a day. */
+interface Rows {
+  readonly predictions: number[];
+  readonly labels: number[];
+  readonly groups: string[];
+  readonly betas: number[];
+  /** Line of each instrument. */
+  readonly rows: Map<string, number>;
+}
+
+/** Where each column stands. */
+type Places = Record<'date' | 'instrument' | 'prediction' | 'label', number> &
+  Partial<Record<'group' | 'beta', number>>;
 
 function readRows(name: string, bytes: Uint8Array, readRow: (cells: string[], line: number) => void): void {
   try {
@@ -123,7 +163,7 @@ function decode(name: string, bytes: Uint8Array): string {
   }
 }
 
-function findColumns(header: readonly string[], columns: ForecastColumns, file: string) {
+function findColumns(header: readonly string[], columns: ForecastColumns, file: string): Places {
   const find = (column: string) => {
     const place = header.indexOf(column);
     if (place === -1)
@@ -138,6 +178,8 @@ function findColumns(header: readonly string[], columns: ForecastColumns, file: 
     instrument: find(columns.instrument),
     prediction: find(columns.prediction),
     label: find(columns.label),
+    ...(columns.group === undefined ? {} : { group: find(columns.group) }),
+    ...(columns.beta === undefined ? {} : { beta: find(columns.beta) }),
   };
 }
 

@@ -13,6 +13,27 @@ import { walkForwardSchema } from './walk-forward.js';
 const range = (from: string, to: string) => z.tuple([dateKey, dateKey]).meta({ examples: [[from, to]] });
 const horizon = z.int().min(1).max(1000);
 
+/** The `neutralise` of a configuration. */
+export const neutraliseSchema = z
+  .strictObject({
+    group: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Column of the data with the group of a stock, such as its sector: text or a number.'),
+    beta: z
+      .int()
+      .min(5)
+      .optional()
+      .describe('Days over which the sensitivity of a stock to the market is measured; its forecast loses that part.'),
+  })
+  .refine(({ group, beta }) => group !== undefined || beta !== undefined, 'expected group, beta or both')
+  .nullable()
+  .default(null)
+  .describe(
+    'What evaluate and forecast take out of the forecasts of a day: means of groups, the part that the beta explains. null: nothing. Training does not depend on it.',
+  );
+
 /** The `problem` of a configuration. */
 export const forecastSchema = z.strictObject({
   kind: z.literal('forecast').describe('Forecast the returns of stocks some days ahead.'),
@@ -136,6 +157,7 @@ export const forecastSchema = z.strictObject({
     days: z.int().min(1).max(1000).default(20).describe('Trading days that their main labels are too old.'),
   }).describe('Spoils training labels, so that a scheduler has something to find; validation and test stay clean.'),
   backtest: backtestSchema,
+  neutralise: neutraliseSchema,
   warmStart: z
     .string()
     .optional()

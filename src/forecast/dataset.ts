@@ -69,7 +69,12 @@ export async function openForecastData(config: ForecastConfig): Promise<Forecast
     throw new InputError(`${config.main} is not among the tasks ${horizons.join(', ')}`, { key: 'problem.main' });
   }
   const dates = datesOf(config);
-  const { panel, cleaned, notes, keep } = await openPanel(config.data, config.features);
+  const { panel, cleaned, notes, keep } = await openPanel(
+    config.data,
+    config.features,
+    {},
+    { group: config.neutralise?.group },
+  );
   prepareWindows(cleaned);
   const spec = labelSpec(config);
   const { train, validation, test } = splitSamples(panel, dates, labelReach(spec));

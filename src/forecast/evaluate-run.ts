@@ -30,11 +30,22 @@ export const evaluateForecastRun: Evaluate = async (run, flags) => {
     'unit',
     'computationAware',
   );
-  const { split, data, columns, from, to, backtest, predictions, against, threads } = flags as EvaluateForecastFlags;
+  const { split, data, columns, from, to, backtest, neutralise, predictions, against, threads } =
+    flags as EvaluateForecastFlags;
   if (split !== undefined && split !== 'test' && split !== 'validation') {
     throw new InputError(`expected test or validation, found ${JSON.stringify(split)}`, { key: '--split' });
   }
-  const evaluation = await evaluateForecast(run, { split, data, columns, from, to, backtest, predictions, threads });
+  const evaluation = await evaluateForecast(run, {
+    split,
+    data,
+    columns,
+    from,
+    to,
+    backtest,
+    neutralise,
+    predictions,
+    threads,
+  });
   if (against === undefined) return { json: evaluation, text: textOf(evaluation) };
   const comparison = compareForecasts(run, against, basename(evaluation.folder!));
   return { json: { ...evaluation, comparison }, text: `${textOf(evaluation)}\n\n${comparisonText(comparison)}` };
@@ -53,6 +64,7 @@ function textOf(evaluation: Evaluation): string {
   ];
   return [
     `${partInWords(evaluation)}, day ${main} ahead: ${samples} forecasts on ${days} days with a correlation`,
+    ...neutralText(evaluation),
     '',
     textTable(
       figures.map(([name]) => name),
@@ -102,6 +114,15 @@ function partInWords({ split, dates: [first, last], data }: Evaluation): string 
 
 function portfolioInWords({ top, drop, longShort }: Evaluation['backtest']['settings']): string {
   return `top ${top}${longShort ? ` long, bottom ${top} short` : ''}, ${drop} replaced a day`;
+}
+
+function neutralText({ neutralised }: Evaluation): string[] {
+  if (neutralised === undefined || neutralised === null) return [];
+  const { group, beta } = neutralised;
+  const parts = [group && `the mean of each ${group}`, beta && `what the beta of ${beta} days explains`].filter(
+    Boolean,
+  );
+  return [`without ${parts.join(' and ')}, day by day`];
 }
 
 function capacityText({ capacity, settings: { participation } }: Evaluation['backtest']): string {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { makeFolder, readJsonFile, readText, writeFileAtomic } from '../files.js';
@@ -27,6 +28,7 @@ import { windowAt } from './ensemble.js';
 import { type Forecaster, forecastsOf, openForecaster } from './forecaster.js';
 import type { Note } from './formats/format.js';
 import { type OtherData, openPanel } from './formats/index.js';
+import { neutralForecasts, neutralisation, neutralName } from './neutralise.js';
 import { writeTable } from './predictions.js';
 import { requireFinite, type Scores, scoresOf } from './scores.js';
 
@@ -43,6 +45,8 @@ export interface EvaluationOptions extends OtherData {
   /** Default 1. */
   readonly threads?: number;
   readonly backtest?: BacktestOptions;
+  /** What to take out of the forecasts, instead of what `problem.neutralise` of the run says. */
+  readonly neutralise?: ForecastConfig['neutralise'];
   /** A further file for the predictions, `*.csv` or `*.parquet`. Default: none. */
   readonly predictions?: string;
   /** Where files are written. Default `evaluation/<split>` in the run folder, for other data with their name; null: nowhere. */
@@ -88,6 +92,8 @@ export interface Evaluation extends ForecastFigures {
   readonly data: EvaluatedData;
   /** Of a walk-forward: what the model of each window came to on its days. */
   readonly windows?: readonly WindowScores[];
+  /** What was taken out of the forecasts; undefined: nothing. */
+  readonly neutralised?: ForecastConfig['neutralise'];
   /** What was odd in data other than the run's own, and windows that begin before the data do. */
   readonly notes: readonly Note[];
   /** Folder with the series, if they were written. */
@@ -111,12 +117,18 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
   const forecaster = await openForecaster(run, threads);
   const { config } = forecaster;
   try {
-    const { panel, cleaned, notes } = await openPanel(config.data, config.features, options, run);
+    const neutral = neutralisation(config.neutralise, options.neutralise);
+    const isOwn = isDeepStrictEqual(neutral, config.neutralise);
+    const reading = { run: isOwn ? run : undefined, group: neutral?.group };
+    const { panel, cleaned, notes } = await openPanel(config.data, config.features, options, reading);
     const data = evaluatedData(forecaster, panel, options.data);
     const { split, samples } = evaluatedSamples(forecaster, panel, options);
-    const { out = evaluationFolder(run, split, data) } = options;
+    const name = isOwn ? split : `${split}-${neutral === null ? 'plain' : `neutral-${neutralName(neutral)}`}`;
+    const { out = evaluationFolder(run, name, data) } = options;
     const short = shortHistory(panel, samples, config.features.window, split);
-    const { forecasts, spread } = await forecastsOf(forecaster, cleaned, samples);
+    const { forecasts: predicted, spread } = await forecastsOf(forecaster, cleaned, samples);
+    const { forecasts, notes: missing } =
+      neutral === null ? { forecasts: predicted, notes: [] } : neutralForecasts(panel, samples, predicted, neutral);
     const judged = judge(config, panel, samples, forecasts, options.backtest);
     const { figures } = judged;
     const dates = [0, samples.length - 1].map((i) => panel.calendar[samples.day[i]]) as [string, string];
@@ -124,6 +136,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
       split,
       dates,
       data,
+      ...(neutral === null ? {} : { neutralised: neutral }),
       ...figures,
       // Ranks are on another scale than returns.
       scores: spread === undefined ? figures.scores : { ...figures.scores, MSE: Number.NaN },
@@ -133,6 +146,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
         ...(options.data === undefined ? [] : notes.list()),
         ...short,
         ...seen(config, panel, samples),
+        ...missing,
         ...thin(judged),
       ],
       folder: out ?? undefined,

@@ -1,9 +1,13 @@
+import { isDeepStrictEqual } from 'node:util';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
+import type { ForecastConfig } from './config.js';
 import { firstDayFrom, lastDayUntil, samplesBetween } from './data/index.js';
 import { forecastsOf, openForecaster } from './forecaster.js';
+import type { Note } from './formats/format.js';
 import { type OtherData, openPanel } from './formats/index.js';
+import { neutralForecasts, neutralisation } from './neutralise.js';
 import { requireFinite } from './scores.js';
 
 /** Which days to forecast, with which data. */
@@ -13,6 +17,8 @@ export interface ForecastOptions extends OtherData {
   /** First and last of many days to forecast, instead of `date`. Default: the ends of the data. */
   readonly from?: string;
   readonly to?: string;
+  /** What to take out of the forecasts, instead of what `problem.neutralise` of the run says. */
+  readonly neutralise?: ForecastConfig['neutralise'];
   /** Default 1. */
   readonly threads?: number;
 }
@@ -39,6 +45,8 @@ export interface Forecasts {
   readonly days: readonly DayForecast[];
   /** Time of the forecasts themselves, without reading. */
   readonly milliseconds: number;
+  /** What was missing to neutralise them. */
+  readonly notes: readonly Note[];
 }
 
 /** Forecasts the members of the market that traded on some days, which may lie after all that the run has seen. */
@@ -48,14 +56,19 @@ export async function forecastDays(run: string, options: ForecastOptions = {}): 
   try {
     // The index serves backtests alone; new prices need not hold it.
     const data = options.data === undefined ? config.data : { ...config.data, index: undefined };
-    const { panel, cleaned } = await openPanel(data, config.features, options, run);
+    const neutral = neutralisation(config.neutralise, options.neutralise);
+    const isOwn = isDeepStrictEqual(neutral, config.neutralise);
+    const reading = { run: isOwn ? run : undefined, group: neutral?.group };
+    const { panel, cleaned } = await openPanel(data, config.features, options, reading);
     const [first, last] = wantedDays(panel.calendar, options, config.features.window);
     const samples = samplesBetween(panel, first, last);
     if (samples.length === 0) throw new InputError(`no stock of the market traded on ${panel.calendar[last]}`);
     const started = performance.now();
-    const { forecasts, spread } = await forecastsOf(forecaster, cleaned, samples);
+    const { forecasts: predicted, spread } = await forecastsOf(forecaster, cleaned, samples);
     const milliseconds = performance.now() - started;
-    requireFinite(forecasts);
+    requireFinite(predicted);
+    const { forecasts, notes } =
+      neutral === null ? { forecasts: predicted, notes: [] } : neutralForecasts(panel, samples, predicted, neutral);
     const { dayStarts, day, stock } = samples;
     const days = [...dayStarts.subarray(0, -1)].map((from, d) => {
       const stocks = Array.from(forecasts.subarray(from, dayStarts[d + 1]), (prediction, i) => ({
@@ -65,7 +78,7 @@ export async function forecastDays(run: string, options: ForecastOptions = {}): 
       })).sort((a, b) => b.prediction - a.prediction);
       return { date: panel.calendar[day[from]], horizon: config.main, stocks };
     });
-    return { days, milliseconds };
+    return { days, milliseconds, notes };
   } finally {
     await forecaster.close();
   }

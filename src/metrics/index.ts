@@ -43,6 +43,7 @@ export {
   parseInstance,
   yetAnotherAverageLagging,
 } from './latency.js';
+export { type Exposures, neutralised } from './neutralise.js';
 export {
   approximateRandomisation,
   type BlockBootstrap,

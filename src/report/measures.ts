@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { groupBy } from '../groups.js';
 import {
   type BlockBootstrap,
@@ -63,7 +64,12 @@ export function forecastMeasure(name: 'RankIC' | 'IC' | 'RankICIR' | 'ICIR' | 'z
 
 /** The evaluation of a run on the test part. */
 export function testForecast(run: ReportedRun): ForecastFigures | undefined {
-  return run.evaluations.forecasts.find(({ split }) => split === 'test');
+  // Those that took something else out of the forecasts than the run does are in folders of other names.
+  return run.evaluations.forecasts.find(({ split, folder }) => split === 'test' && !isVariant(basename(folder)));
+}
+
+function isVariant(folder: string): boolean {
+  return folder.startsWith('test-neutral-') || folder === 'test-plain' || folder.startsWith('test-plain-');
 }
 
 /** A score of the translations with the wait of the main task. */

@@ -24,7 +24,7 @@ interface TranslationFlags extends EvaluateFlags {
 
 /** `tcts evaluate` for a run of a translation. */
 export const evaluateTranslationRun: Evaluate = async (run, flags: TranslationFlags) => {
-  refuseFlags(flags, 'translation', 'against', 'columns', 'from', 'to', 'backtest', 'predictions');
+  refuseFlags(flags, 'translation', 'against', 'columns', 'from', 'to', 'backtest', 'neutralise', 'predictions');
   if (flags.loss) return evaluateLoss(run, flags);
   const { split = 'test', data: corpus, models, checkpoint = 'best', threads, unit, computationAware } = flags;
   const { beam, earlyEnd, lengthPenalty } = { ...searchDefaults, ...given(flags) };

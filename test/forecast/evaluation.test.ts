@@ -8,13 +8,14 @@ import { type ForecastData, openForecastData } from '../../src/forecast/dataset.
 import { evaluateForecast, judge } from '../../src/forecast/evaluation.js';
 import { writeCsv } from '../../src/forecast/formats/csv.js';
 import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
+import { betasOf } from '../../src/forecast/neutralise.js';
 import { forecastDay, writeForecasts } from '../../src/forecast/predictions.js';
 import { createForecast } from '../../src/forecast/problem.js';
 import { dailyScores, forecastScores } from '../../src/metrics/index.js';
 import { Random } from '../../src/random.js';
 import { commonKeys, runSession } from '../../src/run/index.js';
 import { createStrategy, train, trainee } from '../../src/schedule/index.js';
-import { temporaryFolder } from './panels.js';
+import { panelOfCloses, temporaryFolder } from './panels.js';
 import { SMALL, smallConfig } from './small-market.js';
 
 const home = temporaryFolder();
@@ -264,4 +265,20 @@ it('a folder that is no run of a forecast is refused', async () => {
   const folder = join(home, 'empty');
   mkdirSync(folder);
   await expect(evaluateForecast(folder)).rejects.toThrow('not a run folder');
+});
+
+it('the beta of a stock is the slope of its returns on those of the market', () => {
+  // Moves of the index .1, −.1, .2, 0, .1; A moves twice as much, B the other way, C with 4 of 5 days missing.
+  const moves = [0.1, -0.1, 0.2, 0, 0.1];
+  const prices = (slope: number) => {
+    let price = 100;
+    return [100, ...moves.map((m) => (price *= 1 + slope * m))];
+  };
+  const gap = Number.NaN;
+  const closes = { A: prices(2), B: prices(-1), C: [1, gap, gap, gap, 1, 1] };
+  const panel = panelOfCloses(closes, prices(1));
+  const [a, b, c] = betasOf(panel, samplesBetween(panel, 5, 5), 5);
+  expect(a).toBeCloseTo(2, 4);
+  expect(b).toBeCloseTo(-1, 4);
+  expect(c).toBeNaN();
 });

@@ -333,7 +333,7 @@ function benchmarkReturns(
   panel: PricePanel,
   first: number,
   last: number,
-  { benchmark, longShort }: BacktestSettings,
+  { benchmark, longShort }: Pick<BacktestSettings, 'benchmark' | 'longShort'>,
 ): { readonly name: string; readonly returns: Float64Array } {
   const { index } = panel;
   const chosen = benchmark !== 'auto' ? benchmark : longShort ? 'none' : index === undefined ? 'members' : 'index';
@@ -349,6 +349,11 @@ function benchmarkReturns(
     });
   }
   return { name: index.symbol, returns: returns((day) => indexReturn(index.close, day)) };
+}
+
+/** Returns of the index on some days, or of the equal-weight members where the panel has no index. */
+export function marketReturns(panel: PricePanel, first: number, last: number): Float64Array {
+  return benchmarkReturns(panel, first, last, { benchmark: 'auto', longShort: false }).returns;
 }
 
 /** Return of the index since its last known close; 0 where it is unknown. */

@@ -8,6 +8,7 @@ import { FIELDS, type PricePanel } from '../data/panel.js';
 import {
   dataFormat,
   fillSource,
+  GroupNumbers,
   Notes,
   type Reading,
   type ReadOptions,
@@ -114,6 +115,7 @@ function quoted(symbol: string): string {
 /** Feeds CSV files into one table of rows. */
 class TableInput {
   private readonly notes = new Notes();
+  private readonly groups = new GroupNumbers();
   private table: RowTable | undefined;
   private fields: readonly string[] = FIELDS;
 
@@ -136,6 +138,8 @@ class TableInput {
     const value = (f: number): number => {
       const cell = row[columns!.at[f]];
       const x = csvNumber(cell);
+      const isGroup = columns!.fields[f] === this.options.group;
+      if (isGroup) return Number.isNaN(x) ? Number.NaN : this.groups.of(cell.trim());
       if (x !== undefined) return x;
       throw new InputError(`"${cell.slice(0, 80)}" is not a number`, { file, line, key: columns!.fields[f] });
     };

@@ -28,6 +28,24 @@ export interface DataFormat<S extends FormatSchema = FormatSchema> {
 export interface ReadOptions {
   /** Columns of numbers that are features of the model. Default: none. */
   readonly factors?: readonly string[];
+  /** A column that tells groups of stocks apart: in the panel, a number for each group. Default: none. */
+  readonly group?: string;
+}
+
+/** Columns that a reading has besides prices, in the order of the panel. */
+export function extraColumns({ factors = [], group }: ReadOptions): readonly string[] {
+  return group === undefined || factors.includes(group) ? factors : [...factors, group];
+}
+
+/** Numbers for the names of groups, from 0, in the order in which they are first met. */
+export class GroupNumbers {
+  private readonly numbers = new Map<string, number>();
+
+  of(name: string): number {
+    const number = this.numbers.get(name) ?? this.numbers.size;
+    this.numbers.set(name, number);
+    return number;
+  }
 }
 
 export type FormatSchema = z.ZodObject<{ format: z.ZodLiteral<string> }, z.core.$strict>;

@@ -70,17 +70,18 @@ export interface OtherData {
  * the run's dates are those of its own data.
  *
  * @param run folder of the run whose own data they are: what was read is taken from there, and kept there
+ * @param group column that tells groups of stocks apart
  */
 export async function openPanel(
   config: DataConfig,
   features: FeatureSpec,
   other: OtherData = {},
-  run?: string,
+  { run, group }: { readonly run?: string; readonly group?: string } = {},
 ): Promise<OwnReading> {
   if (other.data === undefined && other.columns !== undefined) {
     throw new InputError('expected --data, whose columns they are', { key: '--columns' });
   }
-  const options = { factors: factorsOf(features) };
+  const options = { factors: factorsOf(features), group };
   const reading =
     other.data === undefined ? await readOwn(config, options, run) : await readOther(config, other, options);
   if (run !== undefined) reading.keep(run);

@@ -10,6 +10,7 @@ import { fileError } from '../../files.js';
 import {
   dataFormat,
   fillSource,
+  GroupNumbers,
   Notes,
   type Reading,
   type ReadOptions,
@@ -61,6 +62,7 @@ async function readRows(source: ParquetSource, options: ReadOptions, decoder: Pa
   const { columns: names, ranges } = await decoder.outline();
   const columns = findColumns(names, source, options, true, file);
   const table = new RowTable(source, columns.fields, new Notes());
+  const groups = new GroupNumbers();
   for (const { rowStart, rowEnd } of ranges) {
     const read = async (at: number): Promise<DecodedArray> => {
       const data = await decoder.column(names[at], rowStart, rowEnd);
@@ -75,7 +77,10 @@ async function readRows(source: ParquetSource, options: ReadOptions, decoder: Pa
     for (const at of columns.at) values.push(await read(at));
     for (let i = 0; i < rowEnd - rowStart; i++) {
       const row = rowStart + i + 1;
-      const value = (f: number): number => toNumber(values[f][i], columns.fields[f], file, row);
+      const value = (f: number): number =>
+        columns.fields[f] === options.group
+          ? toGroup(values[f][i], groups)
+          : toNumber(values[f][i], columns.fields[f], file, row);
       table.add(toDate(dates[i], file, row), toSymbol(symbols[i], file, row), value, file, row);
     }
   }
@@ -87,6 +92,10 @@ function toNumber(x: unknown, key: string, file: string, row: number): number {
   if (typeof x === 'bigint') return Number(x);
   if (x === null || x === undefined) return Number.NaN;
   throw new InputError(`${describe(x)} is not a number`, { file, line: row, key });
+}
+
+function toGroup(x: unknown, groups: GroupNumbers): number {
+  return x === null || x === undefined || x === '' ? Number.NaN : groups.of(String(x));
 }
 
 function toDate(x: unknown, file: string, row: number): string {

@@ -10,6 +10,7 @@ import {
   acceptRow,
   dataFormat,
   dateBounds,
+  extraColumns,
   fileKeys,
   fillSource,
   Notes,
@@ -46,7 +47,8 @@ export function readQlib(options: SourceOptions<typeof schema>): Reading {
  * A series that is not there is all NaN. The series of one stock must cover the same days: one that is shorter than the
  * others has been truncated.
  */
-function read(source: z.output<typeof schema>, { factors = [] }: ReadOptions = {}): Reading {
+function read(source: z.output<typeof schema>, options: ReadOptions = {}): Reading {
+  const factors = extraColumns(options);
   const folder = source.path;
   const notes = new Notes();
   const whole = readCalendar(join(folder, 'calendars', 'day.txt'));
@@ -72,7 +74,8 @@ function read(source: z.output<typeof schema>, { factors = [] }: ReadOptions = {
   const fields = [...FIELDS, ...(isThere('vwap') ? ['vwap'] : []), ...factors];
   const absent = factors.find((factor) => !isThere(factor));
   if (absent !== undefined) {
-    throw new InputError(`no stock has a series ${absent}.day.bin`, { file: folder, key: 'problem.features.columns' });
+    const key = absent === options.group ? 'problem.neutralise.group' : 'problem.features.columns';
+    throw new InputError(`no stock has a series ${absent}.day.bin`, { file: folder, key });
   }
   const values = new Float32Array(calendar.length * symbols.length * fields.length).fill(Number.NaN);
   const reader = new SeriesReader(whole.length);

@@ -6,6 +6,7 @@ import {
   acceptRow,
   type ColumnName,
   dateBounds,
+  extraColumns,
   type Notes,
   type Reading,
   type ReadOptions,
@@ -26,7 +27,7 @@ export interface Columns {
 export function findColumns(
   names: readonly string[],
   source: TableSource,
-  { factors = [] }: ReadOptions,
+  options: ReadOptions,
   needsSymbol: boolean,
   file: string,
   line?: number,
@@ -47,7 +48,7 @@ export function findColumns(
     throw new InputError(`there is no column "${wanted}"${meant} among ${names.join(', ')}`, where);
   };
   const known: Field[] = FIELDS.filter((field) => field !== 'volume' || source.columns?.volume !== null);
-  const fields = [...known, ...(find('vwap', false) < 0 ? [] : ['vwap']), ...factors];
+  const fields = [...known, ...(find('vwap', false) < 0 ? [] : ['vwap']), ...extraColumns(options)];
   const twice = fields.find((field, i) => fields.indexOf(field) !== i);
   if (twice !== undefined) {
     throw new InputError(`"${twice}" is a column of prices already`, { key: 'problem.features.columns' });
