@@ -49,9 +49,9 @@ function arrangeOutput(command: Command): void {
   command.configureOutput({
     writeOut: (text) => void process.stdout.write(fittedHelp(text)),
     writeErr: (text) => void process.stderr.write(fittedHelp(text)),
-    outputError(message, write) {
+    outputError(message) {
       command.outputHelp({ error: true });
-      write(`\n${message}`);
+      process.stderr.write(`\n${message}`);
     },
   });
   for (const inner of command.commands) arrangeOutput(inner);
