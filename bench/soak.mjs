@@ -130,7 +130,10 @@ async function play(url, sentence, { pause, leaveAt, from, reset = false }) {
   }
   if (socket.readyState === WebSocket.OPEN) send({ type: 'end' });
   await done;
+  // Until the server has let go of it: a stream has one connection at a time, however slow the machine is.
+  const closed = once(socket, 'close');
   socket.close();
+  await closed;
   return text;
 }
 

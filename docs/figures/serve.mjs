@@ -32,7 +32,7 @@ for (const [name, options] of Object.entries(contexts)) {
   await page.getByRole('slider', { name: 'pace' }).fill('8');
   await page.getByRole('slider', { name: 'k =' }).fill('1');
   await page.getByRole('button', { name: 'Compare two settings' }).click();
-  await page.locator('.chip').nth(2).click();
+  await page.locator('.chip').nth(1).click();
   await page.getByRole('button', { name: 'Play' }).waitFor();
   await save('serve');
   await page.goto(`${url}/#runs?${new URLSearchParams(runs.map((run) => ['run', run]))}`);

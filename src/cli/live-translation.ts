@@ -1,5 +1,6 @@
 import { InputError } from '../errors.js';
 import { openRun } from '../run/index.js';
+import { wrapped } from '../text-table.js';
 import { lineIds, type TextStream } from '../translate/decode/text-stream.js';
 import type { Translator } from '../translate/decode/translator.js';
 import { exampleSentences } from '../translate/examples.js';
@@ -23,8 +24,8 @@ export async function translateLive(
   { input, output }: LiveTerminal = { input: process.stdin, output: process.stdout },
 ): Promise<void> {
   const sentence = new LiveSentence(translator, begin, output);
-  output.write(`${begin().policy.name}: each word is translated when its space is typed; Enter ends a sentence,\n`);
-  output.write(`Ctrl-C the program.${exampleOf(run, translator)}\n`);
+  const how = 'each word is translated when its space is typed; Enter ends a sentence, Ctrl-C the program.';
+  output.write(`${wrapped(`${begin().policy.name}: ${how}`, 79)}\n${exampleOf(run, translator)}\n`);
   sentence.draw();
   input.setRawMode(true);
   input.setEncoding('utf8');
@@ -175,5 +176,5 @@ function exampleOf(run: string, { source }: Translator): string {
   const { language, tokenizer } = source.pipeline.config;
   const { problem } = openRun(run).config as { problem?: unknown };
   const [example] = exampleSentences(language, tokenizer.kind === 'none', problem);
-  return example === undefined ? '' : ` For example:\n\n  ${example.source}\n`;
+  return example === undefined ? '' : `For example:\n\n  ${example.source}\n`;
 }

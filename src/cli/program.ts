@@ -14,6 +14,7 @@ import { registerReproduce } from './reproduce.js';
 import { registerScore } from './score.js';
 import { registerServe } from './serve.js';
 import { registerSweep } from './sweep.js';
+import { fittedHelp } from './terminal.js';
 import { registerTrain } from './train.js';
 import { registerTranslate } from './translate.js';
 import { registerWorker } from './worker.js';
@@ -41,17 +42,19 @@ export function program(): Command {
   registerImport(tcts);
   registerServe(tcts);
   registerDoctor(tcts);
-  errorsLast(tcts);
+  arrangeOutput(tcts);
   return tcts;
 }
 
-/** A mistake in the use of a command is printed below its help, where it is seen. */
-function errorsLast(command: Command): void {
+/** Help fits 80 columns, and a mistake in the use of a command is printed below it, where it is seen. */
+function arrangeOutput(command: Command): void {
   command.configureOutput({
-    outputError(message, write) {
+    writeOut: (text) => void process.stdout.write(fittedHelp(text)),
+    writeErr: (text) => void process.stderr.write(fittedHelp(text)),
+    outputError(message) {
       command.outputHelp({ error: true });
-      write(`\n${message}`);
+      process.stderr.write(`\n${message}`);
     },
   });
-  for (const inner of command.commands) errorsLast(inner);
+  for (const inner of command.commands) arrangeOutput(inner);
 }

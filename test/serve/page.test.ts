@@ -311,6 +311,9 @@ describeWithBrowser('the page in a browser', () => {
     const times = await page.locator('.timeline thead th[scope=col]').allInnerTexts();
     expect(times).toHaveLength(words.length + 1);
     expect(times[0]).toBe('0.0');
+    // Explanations on the right side, hidden or shown, widen nothing.
+    await page.getByRole('button', { name: 'About AP' }).nth(1).focus();
+    expect((await page.evaluate(measure)).overflow).toBeLessThanOrEqual(0);
     expect(await page.locator('.timeline tbody th').allInnerTexts()).toEqual([
       'A READ',
       'A WRITE',
