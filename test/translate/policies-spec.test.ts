@@ -42,7 +42,7 @@ describe('the text of a policy', () => {
   it.each([
     [
       'wait',
-      'expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, alignatt, edatt, monotonic, itst with its settings, found "wait"',
+      'expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, alignatt, edatt, monotonic, itst, hmt with its settings, found "wait"',
     ],
     ['', 'found ""'],
     ['wait-k:0', 'expected a whole number from 1 to 1000 for k of wait-k, found "0"'],

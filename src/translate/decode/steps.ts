@@ -55,12 +55,12 @@ import { StepModel, type StepProgram } from './step-model.js';
  */
 
 /** A program: its inputs, and what it does with them. */
-interface Step {
+export interface Step {
   readonly inputs: InputTypes;
   readonly model: (p: Parameters, inputs: Named) => Outputs;
 }
 
-type Named = Readonly<Record<string, Tensor>>;
+export type Named = Readonly<Record<string, Tensor>>;
 
 /** N new steps of B sentences. */
 export type Size = readonly [steps: Dim, batch: Dim];
@@ -77,6 +77,10 @@ export interface SourceAttention {
   readonly inputs: InputTypes;
   /** What a layer keeps of newly encoded states x [N·B, D], in the order of `source`; `p` is its `encoder_attn`. */
   kept(p: Parameters, x: Tensor, size: Size): readonly Tensor[];
+  /** The name under which the encoder's output is kept itself. Default: it is not. */
+  readonly encoded?: string;
+  /** A decoder of its own in place of the usual one; see `decoderStep` for what it puts out. */
+  readonly decoder?: (candidates: number) => Step;
   /** The attention of each layer, and the additional outputs of the decoder after the last layer. */
   over(inputs: Named, size: Size): { layer(l: number, outputs: Record<string, Tensor>): Attend; outputs(): Outputs };
 }
@@ -141,7 +145,7 @@ export function stepPrograms(
     lower(rewrite(traceModel(fn, inputs, undefined, arena.dtype).program, { input }));
   return {
     encoder: compile(encoderStep(still, attend)),
-    decoder: compile(decoderStep(still, attend, candidatesFor(beam))),
+    decoder: compile(attend.decoder?.(candidatesFor(beam)) ?? decoderStep(still, attend, candidatesFor(beam))),
   };
 }
 
@@ -156,7 +160,7 @@ export function stepPrograms(
  * Outputs: `new.encoder.….<l>` [N, B, D], to be appended (unidirectional alone), and `new.source.….<l>` [N, B, D], the
  * keys and values through which layer l of the decoder sees them, or what else its attention keeps.
  */
-function encoderStep(model: TranslationModel, { source, kept }: SourceAttention): Step {
+function encoderStep(model: TranslationModel, { source, kept, encoded }: SourceAttention): Step {
   const causal = model.encoder === 'unidirectional';
   const caches = causal ? cacheTypes(KEPT.encoder, model.encoderLayers, 'T', model) : {};
   return {
@@ -179,6 +183,7 @@ function encoderStep(model: TranslationModel, { source, kept }: SourceAttention)
         x = encoderLayer(layer, x, self, layerOptions(model));
       }
       x = lastNorm(p, model, 'encoder', x);
+      if (encoded !== undefined) outputs[newName(encoded)] = reshape(x, [count, batch, model.width]);
       for (let l = 0; l < model.decoderLayers; l++) {
         const layer = p.under('decoder').under('layers').under(l);
         keep(outputs, source, l, kept(layer.under('encoder_attn'), x, size));
@@ -202,7 +207,6 @@ function encoderStep(model: TranslationModel, { source, kept }: SourceAttention)
  * `attention` [B, L·H, S]: how the last token of each sentence attends over the source, head by head, layer by layer.
  */
 function decoderStep(model: TranslationModel, attend: SourceAttention, candidates: number): Step {
-  const count = Math.min(candidates, model.vocabulary.target);
   return {
     inputs: {
       tokens: i64(attend.oneByOne ? 1 : 'N', 'B'),
@@ -229,11 +233,16 @@ function decoderStep(model: TranslationModel, attend: SourceAttention, candidate
       }
       x = lastNorm(p, model, 'decoder', x);
       const last = squeeze(slice(reshape(x, [added, batch, model.width]), 0, -1, 1), 0); // [B, D]
-      const logProbabilities = add(logSoftmax(product(last, outputWeight(p, model))), neverProposed(model)); // [B, V]
-      const best = topK(logProbabilities, count);
-      return { ...outputs, ...over.outputs(), logProbabilities, candidates: best.indices, scores: best.values };
+      return { ...outputs, ...over.outputs(), ...proposals(p, model, last, candidates) };
     },
   };
+}
+
+/** What may come next after states [B, D]. */
+export function proposals(p: Parameters, model: TranslationModel, states: Tensor, candidates: number): Outputs {
+  const logProbabilities = add(logSoftmax(product(states, outputWeight(p, model))), neverProposed(model)); // [B, V]
+  const best = topK(logProbabilities, Math.min(candidates, model.vocabulary.target));
+  return { logProbabilities, candidates: best.indices, scores: best.values };
 }
 
 /** Soft attention over all of the source that is visible; `weights`: which it puts out. */
@@ -311,7 +320,7 @@ function lastAttention(
 }
 
 /** What an attention needs of the states it looks at, [N, B, D]. */
-function keyValues(p: Parameters, x: Tensor, [steps, batch]: Size, { width }: TranslationModel): KeyValues {
+export function keyValues(p: Parameters, x: Tensor, [steps, batch]: Size, { width }: TranslationModel): KeyValues {
   const projected = (name: string): Tensor => reshape(linear(p.under(name), x, width), [steps, batch, width]);
   return [projected('k_proj'), projected('v_proj')];
 }
@@ -322,7 +331,7 @@ const KEPT = {
   decoder: ['decoder.keys', 'decoder.values'],
 } as const;
 
-function cacheTypes(
+export function cacheTypes(
   stems: readonly string[],
   layers: number,
   steps: string,
@@ -358,7 +367,7 @@ function pastBias(lengths: Tensor, added: Dim, past: Tensor): Tensor {
 }
 
 /** Embedded tokens [N·B, D] of [N, B]; the first of sentence b stands at position lengths[b], or at 0. */
-function embedAt(
+export function embedAt(
   p: Parameters,
   model: TranslationModel,
   side: 'encoder' | 'decoder',

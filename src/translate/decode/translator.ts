@@ -198,6 +198,7 @@ async function openTranslation(run: string, { checkpoint, beam, threads }: OpenO
 /** A run whose `problem.kind` is `monotonic`, to be run under the policy of its attention. */
 async function openMonotonic(run: string, { checkpoint, beam, threads }: OpenOptions): Promise<OpenedModel> {
   const { model, arena, languages, step } = trainedMonotonic(run, checkpoint);
-  const steps = await createStepModel(model, arena, { beam, threads }, decidingAttention(model));
+  const redecodes = model.attention === 'hmt';
+  const steps = await createStepModel(model, arena, { beam, threads, redecodes }, decidingAttention(model));
   return { steps, languages, step, training: policyOf(model.attention) };
 }

@@ -108,7 +108,7 @@ const wide = (x: Tensor): Tensor => cast(x, 'i64');
  * Smoothed minus plain loss. With q_v = ε/(V−1) for v ≠ t and l = logits, both losses contain log Σ exp l once, so that
  * what is left is (ε + ε/(V−1))·l_t − ε/(V−1)·Σ_v l_v, where l_v = x·w_v: no second tensor [rows, V] is needed.
  */
-function smoothingTerm(x: Tensor, weight: Tensor, targets: Tensor, smoothing: number): Tensor {
+export function smoothingTerm(x: Tensor, weight: Tensor, targets: Tensor, smoothing: number): Tensor {
   const other = smoothing / ((weight.shape[0] as number) - 1);
   const ofTarget = sum(mul(x, gather(weight, targets)), { axes: [1] }); // l_t
   const ofAll = reshape(linear(x, sum(weight, { axes: [0], keepDims: true })), [x.shape[0]]); // Σ_v l_v

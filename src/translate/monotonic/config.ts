@@ -12,23 +12,39 @@ import type { TranslationModel } from '../model/config.js';
  * - `mma-il`: each head moves and attends softly over what lies behind it (Ma et al. 2020).
  * - `mma-h`: each head moves and attends to the one token that it stops at (Ma et al. 2020).
  * - `itst`: each source token transports some information to each target token (Zhang and Feng 2022, `itst.ts`).
+ * - `hmt`: each target token has some moments at which it may be written (Zhang and Feng 2023, `hmt.ts`).
  */
 export const MOVING = ['milk', 'mma-il', 'mma-h'] as const;
-export const ATTENTIONS = [...MOVING, 'itst'] as const;
+export const ATTENTIONS = [...MOVING, 'itst', 'hmt'] as const;
 export type MonotonicKind = (typeof ATTENTIONS)[number];
 
 /** The policy that a model with this attention is trained for. */
-export function policyOf(attention: MonotonicKind): 'monotonic' | 'itst' {
-  return attention === 'itst' ? attention : 'monotonic';
+export function policyOf(attention: MonotonicKind): 'monotonic' | 'itst' | 'hmt' {
+  return attention === 'itst' || attention === 'hmt' ? attention : 'monotonic';
 }
 
 /** A Transformer that learns when to read. Its encoder is unidirectional: what has been read does not change again. */
 export interface MonotonicModel extends TranslationModel {
   readonly attention: MonotonicKind;
+  /** Of `hmt` alone. */
+  readonly candidates?: Candidates;
 }
 
-export function monotonicModel(model: TranslationModel, attention: MonotonicKind): MonotonicModel {
-  if (model.encoder === 'unidirectional') return { ...model, attention };
+/** The moments at which `hmt` may write target token i, from 0: after L + i, …, L + i + K − 1 source tokens. */
+export interface Candidates {
+  /** L */
+  readonly first: number;
+  /** K */
+  readonly states: number;
+}
+
+export function monotonicModel(
+  model: TranslationModel,
+  attention: MonotonicKind,
+  candidates: Candidates = { first: 2, states: 4 },
+): MonotonicModel {
+  if (model.encoder === 'unidirectional')
+    return { ...model, attention, ...(attention === 'hmt' ? { candidates } : {}) };
   throw new InputError('heads that only move forward need tokens that keep their encoding, expected "unidirectional"', {
     key: 'problem.model.encoder',
   });
@@ -58,20 +74,29 @@ export const monotonicSchema = z.strictObject({
     .default('mma-il')
     .describe(
       'milk: one moving head a layer, soft attention behind it; mma-il: every head moves, soft attention behind it; ' +
-        'mma-h: every head moves and attends to where it stops; itst: information transport.',
+        'mma-h: every head moves and attends to where it stops; itst: information transport; hmt: hidden Markov model.',
     ),
   latencyWeight: weight.describe(
-    'λ_avg: what a token of average lagging costs a sentence, in nats. If left out: 0.1, with mma-h 0. With itst the ' +
-      'factor of its latency cost, if left out 1.',
+    'λ_avg: what a token of average lagging costs a sentence, in nats. If left out: 0.1, with mma-h 0. With itst and hmt ' +
+      'the factor of their latency, if left out 1.',
   ),
   varianceWeight: weight.describe(
-    'λ_var: what a unit of variance between the heads costs a sentence, in nats. If left out: 0, with mma-h 0.1. Not for itst.',
+    'λ_var: what a unit of variance between the heads costs a sentence, in nats. If left out: 0, with mma-h 0.1. Not for itst and hmt.',
   ),
   threshold: section({
     least: z.number().gt(0).max(1).default(0.5).describe('δ_min: where the threshold ends.'),
     decay: z.number().positive().default(100_000).describe('Updates in which its distance to δ_min falls to 1/e.'),
     after: z.int().min(0).default(4000).describe('Updates before it is applied at all.'),
   }).describe('itst alone: a target token is trained to see the source until it has received this much information.'),
+  candidates: section({
+    first: z
+      .int()
+      .min(-100)
+      .max(1000)
+      .default(2)
+      .describe('L: source tokens before the first target token at the earliest.'),
+    states: z.int().min(1).max(64).default(4).describe('K: moments at which each target token may be written.'),
+  }).describe('hmt alone: a target token i, from 0, may be written after L + i to L + i + K − 1 source tokens.'),
   model,
   batch,
   smoothing,
@@ -85,11 +110,11 @@ export const monotonicSchema = z.strictObject({
 
 export type MonotonicConfig = z.output<typeof monotonicSchema>;
 
-/** λ_avg and λ_var; where they are left out, those of Ma et al. (2020), and of Zhang and Feng (2022) for itst. */
+/** λ_avg and λ_var; where they are left out, those of Ma et al. (2020), and 1 as with Zhang and Feng. */
 export function latencyWeights(config: MonotonicConfig): { latencyWeight: number; varianceWeight: number } {
   const { latencyWeight: average, varianceWeight: variance } = DEFAULT_WEIGHTS[config.attention];
-  if (config.attention === 'itst' && config.varianceWeight !== undefined) {
-    throw new InputError('itst has one head a layer that decides, expected no weight of the variance between heads', {
+  if (policyOf(config.attention) !== 'monotonic' && config.varianceWeight !== undefined) {
+    throw new InputError(`${config.attention} has no moving heads, expected no weight of the variance between them`, {
       key: 'problem.varianceWeight',
     });
   }
@@ -103,6 +128,8 @@ const DEFAULT_WEIGHTS: Readonly<Record<MonotonicKind, { latencyWeight: number; v
   'mma-h': { latencyWeight: 0, varianceWeight: 0.1 },
   // The second loss is the distance of the information from one unit.
   itst: { latencyWeight: 1, varianceWeight: 1 },
+  // The second loss is that of the states on their own.
+  hmt: { latencyWeight: 1, varianceWeight: 1 },
 };
 
 /** δ_train = δ_min + (1 − δ_min)·e^(−n/d) after n updates; unlimited before it is applied. */

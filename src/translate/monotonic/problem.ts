@@ -52,7 +52,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     const data = await TrainingData.open(config, options.random);
     const opened: { close(): void | Promise<void> }[] = [data];
     try {
-      const model = monotonicModel(data.model, config.attention);
+      const model = monotonicModel(data.model, config.attention, config.candidates);
       const loss = { smoothing: config.smoothing, ...latencyWeights(config) };
       const training = await createTraining(monotonicLossModel(model, loss), config.learning, options, monotonicInputs);
       opened.push(training);
@@ -161,6 +161,7 @@ interface Parts {
 const FIGURE_NAMES = {
   monotonic: { latency: 'expected lagging', variance: 'variance of delays' },
   itst: { latency: 'latency cost', variance: 'distance from one unit' },
+  hmt: { latency: 'expected delay', variance: 'loss of the states' },
 } as const;
 
 function named(attention: MonotonicKind, prefix: string, figures: CorpusFigures): Record<string, number> {
