@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { section } from '../../run/index.js';
+import { type Task, taskIndex } from '../../schedule/problem.js';
+import { rewardShare } from '../../schedule/problem-config.js';
 import { problemKind } from '../../schedule/problem-kind.js';
 import { translationSchema } from '../config.js';
 import type { TranslationModel } from '../model/config.js';
@@ -80,6 +82,25 @@ export const monotonicSchema = z.strictObject({
     'λ_avg: what a token of average lagging costs a sentence, in nats. If left out: 0.1, with mma-h 0. With itst and hmt ' +
       'the factor of their latency, if left out 1.',
   ),
+  latencyWeights: z
+    .array(z.number().min(0))
+    .min(1)
+    .max(50)
+    .optional()
+    .describe('In place of latencyWeight: one task for each of these weights, in rising order. If left out: one task.')
+    .meta({ examples: [[0, 0.05, 0.1, 0.2]] }),
+  main: z
+    .number()
+    .min(0)
+    .optional()
+    .describe('The one of latencyWeights that is the main task. If left out: the default of latencyWeight.'),
+  mainLoss: z
+    .enum(['exact', 'cached'])
+    .default('cached')
+    .describe(
+      "With several tasks: where the scheduler's feature of that name comes from: computed for every sentence, or " +
+        'remembered from its last update.',
+    ),
   varianceWeight: weight.describe(
     'λ_var: what a unit of variance between the heads costs a sentence, in nats. If left out: 0, with mma-h 0.1. Not for itst and hmt.',
   ),
@@ -104,13 +125,37 @@ export const monotonicSchema = z.strictObject({
   validation: section({
     split: z.string().min(1).default('valid').describe('Split of the corpus.'),
     tokens: z.int().min(1).default(8192).describe('Most target tokens in a batch; without influence on the result.'),
+    reward: rewardShare('pairs'),
   }).describe('Performance is minus the loss that is trained, latency included, without noise, in nats per token.'),
   warmStart,
 });
 
 export type MonotonicConfig = z.output<typeof monotonicSchema>;
 
-/** λ_avg and λ_var; where they are left out, those of Ma et al. (2020), and 1 as with Zhang and Feng. */
+/** The tasks, one for each weight of the latency, and which of them is the main one. */
+export function latencyTasks(config: MonotonicConfig): { readonly tasks: readonly Task[]; readonly main: number } {
+  const { latencyWeights: weights, latencyWeight: only, main, attention } = config;
+  if (weights === undefined) {
+    if (main !== undefined) {
+      throw new InputError('there are no latencyWeights to choose from, expected latencyWeight', {
+        key: 'problem.main',
+      });
+    }
+    return { tasks: [{ name: attention, number: 1 }], main: 0 };
+  }
+  if (only !== undefined) {
+    throw new InputError('latencyWeights says all of them, expected main', { key: 'problem.latencyWeight' });
+  }
+  if (weights.some((weight, i) => i > 0 && weight <= weights[i - 1])) {
+    throw new InputError(`expected weights in rising order, found ${weights.join(', ')}`, {
+      key: 'problem.latencyWeights',
+    });
+  }
+  const tasks = weights.map((number) => ({ name: `latency-${number}`, number }));
+  return { tasks, main: taskIndex(tasks, main ?? DEFAULT_WEIGHTS[attention].latencyWeight, 'problem.main') };
+}
+
+/** λ_avg of the main task and λ_var; where they are left out, those of Ma et al. (2020), and 1 as with Zhang and Feng. */
 export function latencyWeights(config: MonotonicConfig): { latencyWeight: number; varianceWeight: number } {
   const { latencyWeight: average, varianceWeight: variance } = DEFAULT_WEIGHTS[config.attention];
   if (policyOf(config.attention) !== 'monotonic' && config.varianceWeight !== undefined) {
@@ -118,7 +163,7 @@ export function latencyWeights(config: MonotonicConfig): { latencyWeight: number
       key: 'problem.varianceWeight',
     });
   }
-  const { latencyWeight = average, varianceWeight = variance } = config;
+  const { latencyWeight = config.main ?? average, varianceWeight = variance } = config;
   return { latencyWeight, varianceWeight };
 }
 
