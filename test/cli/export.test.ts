@@ -36,6 +36,30 @@ describe('an exported model', () => {
     expect(expected.join('').length).toBeGreaterThan(0);
   });
 
+  it.each([
+    ['milk', '', 'monotonic'],
+    ['mma-h', '', 'monotonic'],
+    ['itst', '1', 'itst:delta=1'],
+    ['hmt', '0.5', 'hmt:p=0.5'],
+  ] as const)('that learned when to read gives the same words, %s', async (attention, threshold, policy) => {
+    const own = await randomTranslationRun(3, attention);
+    const folder = join(own.scratch, 'exported');
+    const { status } = spawnSync(process.execPath, [main, 'export', own.folder, '--onnx', folder]);
+    expect(status).toBe(0);
+    const lines = own.sources.slice(0, 12);
+    const { stdout, stderr } = spawnSync(process.execPath, [outside, folder, threshold], {
+      input: `${lines.join('\n')}\n`,
+      encoding: 'utf8',
+    });
+    const translator = await Translator.open(own.folder, { beam: 1 });
+    const expected = await translator.lines(lines, translator.policy(policy), { beam: 1 });
+    await translator.close();
+    own.remove();
+    expect(stderr).toBe('');
+    expect(stdout.trimEnd().split('\n')).toEqual(expected);
+    expect(new Set(expected).size).toBeGreaterThan(6);
+  });
+
   it('comes with its vocabularies and settings', () => {
     const folder = join(run.scratch, 'exported');
     const { files } = exportTranslation(run.folder, folder);

@@ -120,7 +120,7 @@ function told(name: string, group: readonly Measured[]): Map<string, Measured[]>
 
 /** The training options that make a model early. */
 function weightsOf({ keys }: Setting): string {
-  const latency = keys.get('problem.main') ?? keys.get('problem.latencyWeight');
+  const latency = keys.get('problem.latencyWeight') ?? keys.get('problem.main');
   return `latencyWeight=${latency ?? 'default'} varianceWeight=${keys.get('problem.varianceWeight') ?? 'default'}`;
 }
 

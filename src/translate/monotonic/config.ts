@@ -25,6 +25,11 @@ export function policyOf(attention: MonotonicKind): 'monotonic' | 'itst' | 'hmt'
   return attention === 'itst' || attention === 'hmt' ? attention : 'monotonic';
 }
 
+/** Whether what is written is re-decoded after every READ, because its states depend on how much has been read. */
+export function redecodes({ attention }: Pick<MonotonicModel, 'attention'>): boolean {
+  return attention === 'hmt';
+}
+
 /** A Transformer that learns when to read. Its encoder is unidirectional: what has been read does not change again. */
 export interface MonotonicModel extends TranslationModel {
   readonly attention: MonotonicKind;
@@ -189,5 +194,5 @@ export const monotonicKind = problemKind({
   schema: monotonicSchema,
   create: async (config, context) => (await import('./problem.js')).MonotonicProblem.create(config, context),
   evaluate: async (run, flags) => (await import('../evaluate-run.js')).evaluateTranslationRun(run, flags),
-  verbs: ['translate'],
+  verbs: ['translate', 'export'],
 });
