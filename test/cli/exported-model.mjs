@@ -2,9 +2,14 @@
 // node exported-model.mjs FOLDER K < TEXT; in place of K: δ of itst, p of hmt, nothing for monotonic
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { InferenceSession, Tensor } from 'onnxruntime-node';
 
 const [folder, k] = [process.argv[2], Number(process.argv[3])];
+// The runtime of Node.js, or with a fourth argument, the file ort-wasm-simd-threaded.wasm, that of browsers.
+const [, , , , wasm] = process.argv;
+const { env, InferenceSession, Tensor } = await import(
+  wasm === undefined ? 'onnxruntime-node' : 'onnxruntime-web/wasm'
+);
+if (wasm !== undefined) Object.assign(env.wasm, { numThreads: 1, wasmBinary: readFileSync(wasm) });
 const settings = JSON.parse(readFileSync(join(folder, 'settings.json'), 'utf8'));
 const { model, tokens, languages } = settings;
 const words = (language) =>
@@ -14,8 +19,8 @@ const words = (language) =>
     .map((line) => line.slice(0, line.lastIndexOf(' ')));
 const sourceIds = new Map(words(languages.source).map((word, i) => [word, i + tokens.firstOwn]));
 const targetWords = words(languages.target);
-const encoder = await InferenceSession.create(join(folder, settings.encoderStep.file));
-const decoder = await InferenceSession.create(join(folder, settings.decoderStep.file));
+const encoder = await InferenceSession.create(readFileSync(join(folder, settings.encoderStep.file)));
+const decoder = await InferenceSession.create(readFileSync(join(folder, settings.decoderStep.file)));
 
 const integers = (values, shape) => new Tensor('int64', BigInt64Array.from(values.map(BigInt)), shape);
 const caches = (step, owner) =>
