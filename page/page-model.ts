@@ -3,7 +3,7 @@ import type { LiveModel } from 'tcts/serve/live-model.js';
 import { IncrementalModel } from 'tcts/translate/decode/incremental-model.js';
 import { StepModel, type StepProgram, type StepShape } from 'tcts/translate/decode/step-model.js';
 import { type TextSide, TextStream } from 'tcts/translate/decode/text-stream.js';
-import { createPolicy, parsePolicies } from 'tcts/translate/policies/index.js';
+import { createPolicy, type OwnPolicy, parsePolicies } from 'tcts/translate/policies/index.js';
 import { parseBpeCodes } from 'tcts/translate/text/bpe.js';
 import { type PipelineConfig, textPipeline } from 'tcts/translate/text/pipeline.js';
 import { parseCounts, parseVocabulary } from 'tcts/translate/text/vocabulary.js';
@@ -64,12 +64,12 @@ async function open(run: string): Promise<LiveModel> {
     await InferenceSession.create(await bytes(settings.decoderStep.file)),
   );
   const own = [new IncrementalModel(steps)];
-  const training = settings.waits === 'full' ? 'full' : settings.main;
+  const training = settings.policy ?? (settings.waits === 'full' ? 'full' : (settings.main ?? 'full'));
   return {
     source,
     target,
     maxPositions: settings.model.maxPositions,
-    policy: (spec = 'wait-k') => createPolicy(parsePolicies(spec)[0], [training]),
+    policy: (spec = settings.policy ?? 'wait-k') => createPolicy(parsePolicies(spec)[0], [training]),
     stream: (policy, onEvent) => new TextStream(own, source, target, policy, { beam: 1, onEvent }),
     close: () => steps.close(),
   };
@@ -77,8 +77,12 @@ async function open(run: string): Promise<LiveModel> {
 
 /** What is used of the `settings.json` that `tcts export` writes. */
 interface ExportSettings {
-  readonly main: number;
-  readonly waits: number | 'full';
+  /** Of models that were trained for wait-k or whole sentences. */
+  readonly main?: number;
+  readonly waits?: number | 'full';
+  /** Of models that learned when to read. */
+  readonly policy?: OwnPolicy;
+  readonly redecodes?: boolean;
   readonly model: Pick<StepShape, 'encoder' | 'width' | 'maxPositions' | 'decoderLayers' | 'heads'>;
   readonly encoderStep: ExportedStep;
   readonly decoderStep: ExportedStep;
@@ -92,11 +96,11 @@ interface ExportedStep {
 
 /** The two exported models as one that reads and writes token by token (docs/translation.md, Export). */
 function exportedSteps(
-  { model, waits, encoderStep, decoderStep }: ExportSettings,
+  { model, waits, redecodes = waits === 'full', encoderStep, decoderStep }: ExportSettings,
   encoder: InferenceSession,
   decoder: InferenceSession,
 ): StepModel {
-  const shape = { ...model, beam: 1, redecodes: waits === 'full' };
+  const shape = { ...model, beam: 1, redecodes };
   return new StepModel(program(encoderStep, encoder), program(decoderStep, decoder), shape);
 }
 

@@ -50,6 +50,7 @@ export * from './ops/gather.js';
 export { gru, type RecurrentWeights } from './ops/gru.js';
 export { type CrossEntropyOptions, crossEntropy, linearCrossEntropy, meanSquaredError } from './ops/loss.js';
 export { lstm } from './ops/lstm.js';
+export { forwardAlgorithm } from './ops/markov.js';
 export * from './ops/matmul.js';
 export { monotonicAlignment } from './ops/monotonic.js';
 export * from './ops/norm.js';

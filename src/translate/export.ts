@@ -5,6 +5,8 @@ import { type StoredTensor, writeSafetensors } from '../optim/safetensors.js';
 import { type CheckpointChoice, openRun } from '../run/index.js';
 import { formatShape, type TensorType } from '../tensor/index.js';
 import { stepPrograms } from './decode/steps.js';
+import { policyOf, redecodes } from './monotonic/config.js';
+import { decidingAttention } from './monotonic/steps.js';
 import { firstToken, saveLanguages } from './text/languages.js';
 import { special } from './text/vocabulary.js';
 import { openTrained, trainedMonotonic } from './trained.js';
@@ -28,16 +30,13 @@ export interface Exported {
  * special tokens and the inputs and outputs of both models.
  */
 export function exportTranslation(run: string, folder: string, options: ExportOptions = {}): Exported {
-  const { model, main, waits, languages, arena, step } = openTrained(run, options.checkpoint);
-  const first = firstToken(languages);
-  const { encoder, decoder } = stepPrograms(model, arena, { beam: options.beam, weights: true, first });
+  const { model, languages, step, encoder, decoder, training } = opened(run, options);
   makeFolder(folder);
   saveLanguages(folder, languages);
   const settings = {
     format: 'tcts translation model',
     version: 1,
-    main,
-    waits,
+    ...training,
     updates: step,
     languages: { source: languages.source.config.language, target: languages.target.config.language },
     model: {
@@ -62,13 +61,41 @@ export function exportTranslation(run: string, folder: string, options: ExportOp
   return { files: written.map(([name, content]) => ({ name, bytes: Buffer.byteLength(content) })) };
 }
 
+/** The programs of a run of any kind that translates, and what tells how it was trained: k, or its own policy. */
+function opened(run: string, { checkpoint, beam }: ExportOptions) {
+  if (!learnsWhenToRead(run)) {
+    const { main, waits, ...trained } = openTrained(run, checkpoint);
+    const programs = stepPrograms(trained.model, trained.arena, {
+      beam,
+      weights: true,
+      first: firstToken(trained.languages),
+    });
+    return { ...trained, ...programs, training: { main, waits } };
+  }
+  const trained = trainedMonotonic(run, checkpoint);
+  const { model, arena } = trained;
+  const programs = stepPrograms(model, arena, { beam, attend: decidingAttention(model) });
+  const { attention, candidates } = model;
+  const training = {
+    policy: policyOf(attention),
+    attention,
+    ...(candidates && { candidates }),
+    redecodes: redecodes(model),
+  };
+  return { ...trained, ...programs, training };
+}
+
+function learnsWhenToRead(run: string): boolean {
+  const { problem } = openRun(run).config as { problem?: { kind?: string } };
+  return problem?.kind === 'monotonic';
+}
+
 /**
  * Writes the parameters of a run, and nothing of its optimiser, as one safetensors file: names are fairseq's, the metadata
  * tell the model's sizes and the number of updates. Of a run of any kind that translates. Returns the bytes written.
  */
 export function exportParameters(run: string, file: string, checkpoint?: CheckpointChoice): number {
-  const { problem } = openRun(run).config as { problem?: { kind?: string } };
-  const open = problem?.kind === 'monotonic' ? trainedMonotonic : openTrained;
+  const open = learnsWhenToRead(run) ? trainedMonotonic : openTrained;
   const { model, arena, step } = open(run, checkpoint);
   const tensors = arena.names.map((name): [string, StoredTensor] => {
     const data = arena.value(name) as Float32Array;

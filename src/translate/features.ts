@@ -83,7 +83,7 @@ export class MainLosses {
   private latest: { batches: readonly Batch[]; update: number; losses: Float32Array } | undefined;
 
   constructor(
-    private readonly evaluation: LossEvaluation,
+    private readonly evaluation: Pick<LossEvaluation, 'sentences' | 'estimates'>,
     /** m of the main task. */
     private readonly wait: number,
     private readonly source: MainLossSource,

@@ -209,5 +209,9 @@ const infoSchema = z.strictObject({
 });
 
 const monotonicInfoSchema = z.strictObject({
-  model: z.strictObject({ ...sizesSchema.shape, attention: z.enum(ATTENTIONS) }),
+  model: z.strictObject({
+    ...sizesSchema.shape,
+    attention: z.enum(ATTENTIONS),
+    candidates: z.strictObject({ first: z.int(), states: size }).optional(),
+  }),
 });

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,6 +12,7 @@ import { openTrained } from '../../src/translate/trained.js';
 import { randomTranslationRun, type TranslationRun } from './translation-run.js';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const wasm = createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
 const outside = fileURLToPath(new URL('./exported-model.mjs', import.meta.url));
 
 let run: TranslationRun;
@@ -34,6 +36,33 @@ describe('an exported model', () => {
     expect(stderr).toBe('');
     expect(stdout.trimEnd().split('\n')).toEqual(expected);
     expect(expected.join('').length).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ['milk', '', 'monotonic'],
+    ['itst', '1', 'itst:delta=1'],
+    ['hmt', '0.5', 'hmt:p=0.5'],
+  ] as const)('that learned when to read gives the same words, %s', async (attention, threshold, policy) => {
+    const own = await randomTranslationRun(3, attention);
+    const folder = join(own.scratch, 'exported');
+    exportTranslation(own.folder, folder);
+    const lines = own.sources.slice(0, 5);
+    // ONNX Runtime of Node.js, and of browsers as in `tcts serve --browser`.
+    const ran = [[], [wasm]].map((runtime) =>
+      spawnSync(process.execPath, [outside, folder, threshold, ...runtime], {
+        input: `${lines.join('\n')}\n`,
+        encoding: 'utf8',
+      }),
+    );
+    const translator = await Translator.open(own.folder, { beam: 1 });
+    const expected = await translator.lines(lines, translator.policy(policy), { beam: 1 });
+    await translator.close();
+    own.remove();
+    for (const { stdout, stderr } of ran) {
+      expect(stderr).toBe('');
+      expect(stdout.trimEnd().split('\n')).toEqual(expected);
+    }
+    expect(new Set(expected).size).toBeGreaterThan(3);
   });
 
   it('comes with its vocabularies and settings', () => {

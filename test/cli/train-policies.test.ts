@@ -29,7 +29,10 @@ const SMALL = [
 ];
 const TOY = ['problem.data={from: toy, pairs: 80}'];
 
-it.each([['itst', ['problem.threshold.after=2'], 'itst:delta=.2,.9', ['itst:delta=0.2', 'itst:delta=0.9']]])(
+it.each([
+  ['itst', ['problem.threshold.after=2'], 'itst:delta=.2,.9', ['itst:delta=0.2', 'itst:delta=0.9']],
+  ['hmt', ['problem.candidates={first: 1, states: 3}'], 'hmt', ['hmt:p=0.5']],
+])(
   'trains %s from a wait-k run, evaluates and streams it',
   async (attention, keys, policy, names) => {
     const folder = temporaryFolder();

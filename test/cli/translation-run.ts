@@ -1,14 +1,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { traceModel } from '../../src/optim/index.js';
 import { createRun, saveBest, saveCheckpoint } from '../../src/run/index.js';
 import type { DataConfig } from '../../src/translate/config.js';
 import { openCorpus } from '../../src/translate/corpus/corpus.js';
 import { defaultFilters } from '../../src/translate/corpus/encode-split.js';
 import { prepareTranslation } from '../../src/translate/corpus/prepare.js';
+import { type MonotonicKind, monotonicModel } from '../../src/translate/monotonic/config.js';
+import { monotonicInputs, monotonicLossModel } from '../../src/translate/monotonic/loss.js';
 import type { Languages } from '../../src/translate/text/languages.js';
 import type { PipelineConfig } from '../../src/translate/text/pipeline.js';
-import { saveTranslation } from '../../src/translate/trained.js';
+import { saveMonotonic, saveTranslation } from '../../src/translate/trained.js';
 import { openData } from '../../src/translate/training.js';
 import { randomArena, tinyModel } from '../translate/decode-models.js';
 
@@ -23,11 +26,11 @@ export interface TranslationRun {
 }
 
 /** A run folder of the toy languages as training leaves it, with a tiny model of random parameters. */
-export async function randomTranslationRun(seed: number): Promise<TranslationRun> {
+export async function randomTranslationRun(seed: number, attention?: MonotonicKind): Promise<TranslationRun> {
   const scratch = mkdtempSync(join(tmpdir(), 'tcts-translation-'));
   const data = { from: 'toy', seed: 1, pairs: 60 } as const;
   const { corpus, close } = await openData(data);
-  const folder = saveRandomRun(scratch, corpus.languages, data, seed);
+  const folder = saveRandomRun(scratch, corpus.languages, data, seed, attention);
   const sources = corpus.text('test', 'source');
   close();
   return { folder, scratch, sources, remove: () => rmSync(scratch, { recursive: true }) };
@@ -78,13 +81,26 @@ export async function randomTextRun(
   };
 }
 
-function saveRandomRun(scratch: string, languages: Languages, data: DataConfig, seed: number): string {
+function saveRandomRun(
+  scratch: string,
+  languages: Languages,
+  data: DataConfig,
+  seed: number,
+  attention?: MonotonicKind,
+): string {
   const folder = join(scratch, 'run');
   const { source, target } = languages;
   const model = tinyModel({ vocabulary: { source: source.vocabulary.size, target: target.vocabulary.size } });
-  const arena = randomArena(model, seed);
-  const run = createRun(folder, { config: { seed, problem: { kind: 'translation', data } }, seed, command: ['tcts'] });
-  saveTranslation(folder, languages, { model, main: 3, waits: 9 });
+  const kind = attention === undefined ? 'translation' : 'monotonic';
+  const run = createRun(folder, { config: { seed, problem: { kind, data } }, seed, command: ['tcts'] });
+  let arena = randomArena(model, seed);
+  if (attention === undefined) saveTranslation(folder, languages, { model, main: 3, waits: 9 });
+  else {
+    const own = monotonicModel(model, attention);
+    const options = { smoothing: 0, varianceWeight: 1, evaluation: true };
+    arena = randomArena(own, seed, traceModel(monotonicLossModel(own, options), monotonicInputs).parameters);
+    saveMonotonic(folder, languages, own);
+  }
   const tensors = arena.names.map((name) => {
     const data = arena.value(name) as Float32Array<ArrayBuffer>;
     return [`problem/model/${name}`, { dtype: 'F32', shape: arena.shape(name), data }] as const;

@@ -2,6 +2,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
 import { algorithm1, copySnapshot, createStrategy, type Problem, partOf, trainee } from '../../src/schedule/index.js';
 import { translationSchema } from '../../src/translate/config.js';
+import { monotonicSchema } from '../../src/translate/monotonic/config.js';
+import { MonotonicProblem } from '../../src/translate/monotonic/problem.js';
 import { TranslationProblem } from '../../src/translate/problem.js';
 import { smallProblem as smallMarket } from '../forecast/small-market.js';
 import { bits, stored, strategyConfig } from './trainings.js';
@@ -23,6 +25,20 @@ const PROBLEMS: Record<string, () => Promise<Problem>> = {
         waits: 4,
         main: 2,
         smoothing: 0,
+        model: { preset: 'tiny', encoderLayers: 1, decoderLayers: 1, width: 16, ffn: 16, heads: 2, dropout: 0.1 },
+        batch: { tokens: 160 },
+        learning: { peak: 0.01, warmup: 1 },
+        validation: { reward: 0.3 },
+      }),
+      { random: new Random(1) },
+    )) as unknown as Problem,
+  'monotonic attention with weights of the latency as tasks': async () =>
+    (await MonotonicProblem.create(
+      monotonicSchema.parse({
+        kind: 'monotonic',
+        attention: 'milk',
+        data: { from: 'toy', pairs: 60 },
+        latencyWeights: [0, 0.1, 0.5],
         model: { preset: 'tiny', encoderLayers: 1, decoderLayers: 1, width: 16, ffn: 16, heads: 2, dropout: 0.1 },
         batch: { tokens: 160 },
         learning: { peak: 0.01, warmup: 1 },

@@ -1,6 +1,14 @@
 import { Arena, Inference, traceModel } from '../../src/optim/index.js';
 import { Random } from '../../src/random.js';
-import { i64, linear, logSoftmax, type Parameters, type Tensor, type Value } from '../../src/tensor/index.js';
+import {
+  i64,
+  linear,
+  logSoftmax,
+  type Parameter,
+  type Parameters,
+  type Tensor,
+  type Value,
+} from '../../src/tensor/index.js';
 import { evaluationMode, PRESETS, type TranslationModel } from '../../src/translate/model/config.js';
 import { outputBias, outputWeight, translate } from '../../src/translate/model/transformer.js';
 
@@ -43,8 +51,11 @@ const wholeModel =
   });
 
 /** Random parameters, larger than training starts with, so that the model has opinions, above all about the source. */
-export function randomArena(model: TranslationModel, seed: number): Arena {
-  const { parameters } = traceModel(wholeModel(model), sentences);
+export function randomArena(
+  model: TranslationModel,
+  seed: number,
+  parameters: readonly Parameter[] = traceModel(wholeModel(model), sentences).parameters,
+): Arena {
   const arena = new Arena(parameters);
   const random = new Random(seed);
   for (const name of arena.names) {

@@ -136,7 +136,7 @@ describe('a step model over programs of any kind', () => {
   /** A program that notes what it is given and answers with zeros, as many steps as there are tokens. */
   const program = (inputs: readonly string[], given: Record<string, Value>[]): StepProgram => ({
     inputs,
-    outputs: [],
+    outputs: inputs.includes('ended') ? ['needed'] : [],
     run: async (feeds, outputs) => {
       given.push(feeds);
       const [steps, batch] = feeds.tokens.shape;

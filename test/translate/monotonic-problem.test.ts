@@ -164,7 +164,70 @@ describe('a run', () => {
   }, 180_000);
 });
 
+describe.each(['mma-il', 'itst', 'hmt'] as const)('weights of the latency as tasks, %s', (attention) => {
+  const threshold = { after: 0, decay: 2 };
+  const model = { ...tinyKeys.model, dropout: 0, encoderLayers: 1, decoderLayers: 1 };
+  const still = { model, attention, threshold };
+  const several = { ...still, latencyWeights: [0, 0.1, 0.5], main: 0.1 };
+  const on = (batch: Parameters<MonotonicProblem['train']>[0], task: number) => ({
+    tasks: new Int32Array(pairCount(batch)).fill(task),
+    weights: new Float32Array(pairCount(batch)).fill(1),
+  });
+
+  it('train what the weight alone would, bit for bit', async () => {
+    const [many, one, listed] = [
+      await tinyProblem(several),
+      await tinyProblem({ ...still, latencyWeight: 0.5 }),
+      await tinyProblem({ ...still, latencyWeights: [0.5], main: 0.5 }),
+    ];
+    expect(many.tasks.map(({ name }) => name)).toEqual(['latency-0', 'latency-0.1', 'latency-0.5']);
+    expect([many.main, one.main, listed.main]).toEqual([1, 0, 0]);
+    for (let update = 0; update < 2; update++) {
+      const batch = many.nextBatch();
+      const loss = await many.train(batch, on(batch, 2));
+      expect(await one.train(one.nextBatch(), on(batch, 0))).toBe(loss);
+      expect(await listed.train(listed.nextBatch(), on(batch, 0))).toBe(loss);
+    }
+    expect(await listed.validate()).toBe(await one.validate());
+    // The main task of the first costs less.
+    expect(await many.validate()).toBeGreaterThan(await one.validate());
+    for (const problem of [many, one, listed]) await problem.close();
+  }, 30_000);
+
+  it('have gradients and losses that are linear in the weight', async () => {
+    const problem = await tinyProblem(several);
+    const batch = problem.nextBatch();
+    const gradients = [0, 1, 2].map(() => new Float32Array(problem.gradients.size));
+    for (const task of [0, 1, 2]) await problem.gradients.ofTask(batch, task, gradients[task]);
+    const [none, some, much] = gradients;
+    const largest = much.reduce((most, value, i) => Math.max(most, Math.abs(value - none[i])), 0);
+    expect(largest).toBeGreaterThan(0);
+    // Differences of f32: the last digits are those of the whole gradient.
+    const precision = none.reduce((most, value) => Math.max(most, Math.abs(value)), 0) * 1e-5;
+    none.forEach((base, i) => {
+      expect(Math.abs(much[i] - base - 5 * (some[i] - base))).toBeLessThan(largest * 2e-3 + precision);
+    });
+    // Half of the weight 0 and half of 0.5 is the weight 0.25; only λ = 0.1 is known of the losses.
+    const K = 3;
+    const blend = Float32Array.from({ length: pairCount(batch) * K }, (_, at) => (at % K === 1 ? 0 : 0.5));
+    const copy = await tinyProblem({ ...still, latencyWeight: 0.25 });
+    const expected = await copy.train(copy.nextBatch(), on(batch, 0));
+    expect(await problem.trainBlend(batch, blend)).toBeCloseTo(expected, 5);
+    await copy.close();
+    await problem.close();
+  }, 30_000);
+});
+
 describe('the configuration', () => {
+  it('says which weight is the main task', async () => {
+    await expect(tinyProblem({ latencyWeights: [0, 0.2] })).rejects.toThrow(/problem\.main: there is no task 0\.1/);
+    await expect(tinyProblem({ latencyWeights: [0.2, 0.1] })).rejects.toThrow(/expected weights in rising order/);
+    await expect(tinyProblem({ main: 0.2 })).rejects.toThrow(/problem\.main: there are no latencyWeights/);
+    const both = { latencyWeights: [0.1], latencyWeight: 0.1 };
+    await expect(tinyProblem(both)).rejects.toThrow(/problem\.latencyWeight: latencyWeights says all/);
+    await expect(tinyProblem({ attention: 'hmt', varianceWeight: 1 })).rejects.toThrow(/hmt has no moving heads/);
+  });
+
   it('has the latency weights of Ma et al. where it gives none', () => {
     const weights = (attention: string) =>
       latencyWeights(monotonicSchema.parse({ kind: 'monotonic', data: { from: 'toy' }, attention }));

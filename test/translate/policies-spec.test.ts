@@ -42,7 +42,7 @@ describe('the text of a policy', () => {
   it.each([
     [
       'wait',
-      'expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, alignatt, edatt, monotonic, itst with its settings, found "wait"',
+      'expected one of wait-k, wait-if-worse, wait-if-diff, adaptive, alignatt, edatt, monotonic, itst, hmt with its settings, found "wait"',
     ],
     ['', 'found ""'],
     ['wait-k:0', 'expected a whole number from 1 to 1000 for k of wait-k, found "0"'],
@@ -110,6 +110,33 @@ describe('the text of a policy', () => {
         expect(parsePolicies(createPolicy(spec, [3]).name)).toEqual([spec]);
       }),
     );
+  });
+});
+
+describe('a policy that is trained', () => {
+  const state = (readiness: number, ended = false) => ({
+    ...{ read: 3, written: 2, ended },
+    proposals: [{ token: 5, score: -1, wantsMore: false, readiness }],
+  });
+
+  it('writes from its threshold on, and whatever comes once the source has ended', () => {
+    const itst = createPolicy(parsePolicies('itst:.8')[0], ['itst']);
+    expect(itst.name).toBe('itst:delta=0.8');
+    expect([0.79, 0.8].map((received) => itst.decide(state(received)))).toEqual(['READ', 'WRITE']);
+    const hmt = createPolicy(parsePolicies('hmt')[0], ['hmt']);
+    expect([0, 0.49, 0.5].map((p) => hmt.decide(state(p)))).toEqual(['READ', 'READ', 'WRITE']);
+    // Before the first moment there is nothing to write, however low the threshold.
+    expect(createPolicy(parsePolicies('hmt:0')[0], ['hmt']).decide(state(0))).toBe('READ');
+    for (const policy of [itst, hmt]) expect(policy.decide(state(0, true))).toBe('WRITE');
+    // Twice as many tokens as were read, and ten, are enough.
+    expect(itst.decide({ ...state(1), written: 16 })).toBe('READ');
+  });
+
+  it('is for its own models alone', () => {
+    expect(() => createPolicy({ name: 'itst' }, [3])).toThrow('itst is not for this model: it has no itst attention');
+    expect(() => createPolicy({ name: 'itst' }, ['hmt'])).toThrow('it decides itself (hmt)');
+    expect(() => createPolicy({ name: 'wait-k' }, ['itst'])).toThrow('it decides itself (itst)');
+    expect([ownPolicy(['itst']).name, ownPolicy(['hmt']).name]).toEqual(['itst:delta=0.7', 'hmt:p=0.5']);
   });
 });
 

@@ -119,9 +119,8 @@ function told(name: string, group: readonly Measured[]): Map<string, Measured[]>
 
 /** The training options that make a model early. */
 function weightsOf({ keys }: Setting): string {
-  return ['latencyWeight', 'varianceWeight']
-    .map((key) => `${key}=${keys.get(`problem.${key}`) ?? 'default'}`)
-    .join(' ');
+  const latency = keys.get('problem.latencyWeight') ?? keys.get('problem.main');
+  return `latencyWeight=${latency ?? 'default'} varianceWeight=${keys.get('problem.varianceWeight') ?? 'default'}`;
 }
 
 /** More bands would hide each other. */

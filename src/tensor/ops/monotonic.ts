@@ -1,7 +1,16 @@
 import { addDims, type Dim, multiplyDims } from '../dim.js';
 import type { Lowering } from '../lowering.js';
 import { OnnxGraph } from '../onnx.js';
-import { describeType, isFloat, Mismatch, type Op, record, type Tensor, type TensorType } from '../tensor.js';
+import {
+  type DType,
+  describeType,
+  isFloat,
+  Mismatch,
+  type Op,
+  record,
+  type Tensor,
+  type TensorType,
+} from '../tensor.js';
 
 /**
  * Expected alignment of hard monotonic attention (Raffel et al. 2017): p [R, T, S] holds the probability that at target
@@ -114,25 +123,56 @@ function scan(
   direction: 'forward' | 'backward',
   step: (body: OnnxGraph, state: string, slices: readonly string[]) => readonly string[],
 ): string[] {
+  const slice = [steps, rows];
+  return scanSteps(
+    to,
+    { dtype, axis: 1, direction, state: slice, slices: inputs.map(() => slice) },
+    start,
+    inputs,
+    step,
+  );
+}
+
+/** What is the same in all steps of a recurrence. */
+export interface ScanShape {
+  readonly dtype: DType;
+  /** Axis of the inputs that the recurrence runs along. */
+  readonly axis: number;
+  readonly direction: 'forward' | 'backward';
+  readonly state: readonly Dim[];
+  /** Of each input, without the axis. */
+  readonly slices: readonly (readonly Dim[])[];
+  /** Of each result. Default: that of the state. */
+  readonly results?: readonly (readonly Dim[])[];
+}
+
+/** A recurrence over a length that is known only when it runs. Returns the last state and the results along the axis. */
+export function scanSteps(
+  to: Lowering,
+  { dtype, axis, direction, state, slices, results: shapes = [] }: ScanShape,
+  start: string,
+  inputs: readonly string[],
+  step: (body: OnnxGraph, state: string, slices: readonly string[]) => readonly string[],
+): string[] {
   const prefix = `${to.graph.fresh('Scan')}.`;
   const body = new OnnxGraph(prefix);
-  const given = (name: string): string => body.input(prefix + name, dtype, [steps, rows]);
+  const given = (name: string, shape: readonly Dim[]): string => body.input(prefix + name, dtype, shape);
   const results = step(
     body,
-    given('state'),
-    inputs.map((_, i) => given(`slice.${i}`)),
+    given('state', state),
+    slices.map((shape, i) => given(`slice.${i}`, shape)),
   );
   results.forEach((name, i) => {
-    body.output(`${prefix}result.${i}`, name, dtype, [steps, rows]);
+    body.output(`${prefix}result.${i}`, name, dtype, i === 0 ? state : (shapes[i - 1] ?? state));
   });
   const outputs = results.length - 1;
   const flag = Number(direction === 'backward');
   return to.graph.multi('Scan', [start, ...inputs], results.length, {
     body: { body },
     num_scan_inputs: inputs.length,
-    scan_input_axes: inputs.map(() => 1),
+    scan_input_axes: inputs.map(() => axis),
     scan_input_directions: inputs.map(() => flag),
-    scan_output_axes: Array.from({ length: outputs }, () => 1),
+    scan_output_axes: Array.from({ length: outputs }, () => axis),
     scan_output_directions: Array.from({ length: outputs }, () => flag),
   });
 }

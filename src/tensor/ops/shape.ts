@@ -37,7 +37,7 @@ export function squeeze(x: Tensor, axis: number): Tensor {
 }
 
 /** Elements start … start+length−1 of an axis. Negative `start` counts from the end; without `length`: to the end. */
-export function slice(x: Tensor, axis: number, start: number, length?: number): Tensor {
+export function slice(x: Tensor, axis: number, start: number, length?: Dim): Tensor {
   const at = normalAxis(axis, x.shape.length);
   const size = x.shape[at];
   const from = start < 0 ? addDims(size, start) : start;

@@ -86,7 +86,7 @@ export class StepModel {
     this.redecodes = shape.redecodes;
     this.reencodes = shape.encoder === 'bidirectional';
     this.width = shape.width;
-    this.decides = decoder.inputs.includes('ended');
+    this.decides = decoder.outputs.includes('needed');
     this.tellsReadiness = decoder.outputs.includes('readiness');
     const tells = openAttending !== undefined || decoder.outputs.includes('attention');
     this.attention = tells ? { layers: shape.decoderLayers, heads: shape.heads } : undefined;
@@ -152,7 +152,9 @@ export class StepModel {
         tokens: integers(timeMajor, [added, batch]),
         lengths: integers(lengths),
         visible: integers(visible),
-        ...(this.decides ? { ended: integers(visible.map((_, row) => Number(ended[row] ?? false))) } : {}),
+        ...(this.decoder.inputs.includes('ended')
+          ? { ended: integers(visible.map((_, row) => Number(ended[row] ?? false))) }
+          : {}),
         ...target.feeds(),
         ...memory.feeds(),
       },

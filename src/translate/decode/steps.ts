@@ -56,12 +56,12 @@ import { StepModel, type StepProgram } from './step-model.js';
  */
 
 /** A program: its inputs, and what it does with them. */
-interface Step {
+export interface Step {
   readonly inputs: InputTypes;
   readonly model: (p: Parameters, inputs: Named) => Outputs;
 }
 
-type Named = Readonly<Record<string, Tensor>>;
+export type Named = Readonly<Record<string, Tensor>>;
 
 /** N new steps of B sentences. */
 export type Size = readonly [steps: Dim, batch: Dim];
@@ -78,6 +78,10 @@ export interface SourceAttention {
   readonly inputs: InputTypes;
   /** What a layer keeps of newly encoded states x [N·B, D], in the order of `source`; `p` is its `encoder_attn`. */
   kept(p: Parameters, x: Tensor, size: Size): readonly Tensor[];
+  /** The name under which the encoder's output is kept itself. Default: it is not. */
+  readonly encoded?: string;
+  /** A decoder of its own in place of the usual one; see `decoderStep` for what it puts out. */
+  readonly decoder?: (candidates: number) => Step;
   /** The attention of each layer, and the additional outputs of the decoder after the last layer. */
   over(inputs: Named, size: Size): { layer(l: number, outputs: Record<string, Tensor>): Attend; outputs(): Outputs };
 }
@@ -147,7 +151,9 @@ export function stepPrograms(
     lower(rewrite(traceModel(fn, inputs, undefined, arena.dtype).program, { input }));
   return {
     encoder: compile(encoderStep(still, attend)),
-    decoder: compile(decoderStep(still, attend, { candidates: candidatesFor(beam), first })),
+    decoder: compile(
+      attend.decoder?.(candidatesFor(beam)) ?? decoderStep(still, attend, { candidates: candidatesFor(beam), first }),
+    ),
   };
 }
 
@@ -162,7 +168,7 @@ export function stepPrograms(
  * Outputs: `new.encoder.….<l>` [N, B, D], to be appended (unidirectional alone), and `new.source.….<l>` [N, B, D], the
  * keys and values through which layer l of the decoder sees them, or what else its attention keeps.
  */
-function encoderStep(model: TranslationModel, { source, kept }: SourceAttention): Step {
+function encoderStep(model: TranslationModel, { source, kept, encoded }: SourceAttention): Step {
   const causal = model.encoder === 'unidirectional';
   const caches = causal ? cacheTypes(KEPT.encoder, model.encoderLayers, 'T', model) : {};
   return {
@@ -185,6 +191,7 @@ function encoderStep(model: TranslationModel, { source, kept }: SourceAttention)
         x = encoderLayer(layer, x, self, layerOptions(model));
       }
       x = lastNorm(p, model, 'encoder', x);
+      if (encoded !== undefined) outputs[newName(encoded)] = reshape(x, [count, batch, model.width]);
       for (let l = 0; l < model.decoderLayers; l++) {
         const layer = p.under('decoder').under('layers').under(l);
         keep(outputs, source, l, kept(layer.under('encoder_attn'), x, size));
@@ -212,7 +219,6 @@ function decoderStep(
   attend: SourceAttention,
   { candidates, first }: { readonly candidates: number; readonly first?: number },
 ): Step {
-  const count = Math.min(candidates, model.vocabulary.target);
   return {
     inputs: {
       tokens: i64(attend.oneByOne ? 1 : 'N', 'B'),
@@ -239,13 +245,29 @@ function decoderStep(
       }
       x = lastNorm(p, model, 'decoder', x);
       const last = squeeze(slice(reshape(x, [added, batch, model.width]), 0, -1, 1), 0); // [B, D]
-      const logits = product(last, outputWeight(p, model), outputBias(p, model)); // [B, V]
-      const free = add(logSoftmax(logits), neverProposed(model));
-      const logProbabilities = first === undefined ? free : beginningWith(first, add(lengths, dimension(added)), free);
-      const best = topK(logProbabilities, count);
-      return { ...outputs, ...over.outputs(), logProbabilities, candidates: best.indices, scores: best.values };
+      const begun = (free: Tensor): Tensor =>
+        first === undefined ? free : beginningWith(first, add(lengths, dimension(added)), free);
+      return { ...outputs, ...over.outputs(), ...proposals(p, model, last, candidates, begun) };
     },
   };
+}
+
+/**
+ * What may come next after states [B, D].
+ *
+ * @param chosen what is left of the log-probabilities [B, V]; default all
+ */
+export function proposals(
+  p: Parameters,
+  model: TranslationModel,
+  states: Tensor,
+  candidates: number,
+  chosen: (free: Tensor) => Tensor = (free) => free,
+): Outputs {
+  const logits = product(states, outputWeight(p, model), outputBias(p, model)); // [B, V]
+  const logProbabilities = chosen(add(logSoftmax(logits), neverProposed(model)));
+  const best = topK(logProbabilities, Math.min(candidates, model.vocabulary.target));
+  return { logProbabilities, candidates: best.indices, scores: best.values };
 }
 
 /** Soft attention over all of the source that is visible; `weights`: which it puts out. */
@@ -323,7 +345,7 @@ function lastAttention(
 }
 
 /** What an attention needs of the states it looks at, [N, B, D]. */
-function keyValues(p: Parameters, x: Tensor, [steps, batch]: Size, { width }: TranslationModel): KeyValues {
+export function keyValues(p: Parameters, x: Tensor, [steps, batch]: Size, { width }: TranslationModel): KeyValues {
   const projected = (name: string): Tensor => reshape(linear(p.under(name), x, width), [steps, batch, width]);
   return [projected('k_proj'), projected('v_proj')];
 }
@@ -334,7 +356,7 @@ const KEPT = {
   decoder: ['decoder.keys', 'decoder.values'],
 } as const;
 
-function cacheTypes(
+export function cacheTypes(
   stems: readonly string[],
   layers: number,
   steps: string,
@@ -370,7 +392,7 @@ function pastBias(lengths: Tensor, added: Dim, past: Tensor): Tensor {
 }
 
 /** Embedded tokens [N·B, D] of [N, B]; the first of sentence b stands at position lengths[b], or at 0. */
-function embedAt(
+export function embedAt(
   p: Parameters,
   model: TranslationModel,
   side: 'encoder' | 'decoder',

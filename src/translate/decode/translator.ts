@@ -1,7 +1,7 @@
 import { InputError } from '../../errors.js';
 import type { CheckpointChoice } from '../../run/index.js';
 import { openRun } from '../../run/index.js';
-import { policyOf } from '../monotonic/config.js';
+import { policyOf, redecodes } from '../monotonic/config.js';
 import { decidingAttention } from '../monotonic/steps.js';
 import { createPolicy, ownPolicy, type PolicySpec, parsePolicies, type TrainedFor } from '../policies/index.js';
 import { firstToken, type Language, type Languages } from '../text/languages.js';
@@ -241,6 +241,7 @@ async function openTranslation(run: string, { checkpoint, beam, threads }: OpenO
 /** A run whose `problem.kind` is `monotonic`, to be run under the policy of its attention. */
 async function openMonotonic(run: string, { checkpoint, beam, threads }: OpenOptions): Promise<OpenedModel> {
   const { model, arena, languages, step } = trainedMonotonic(run, checkpoint);
-  const steps = await createStepModel(model, arena, { beam, threads }, decidingAttention(model));
+  const options = { beam, threads, redecodes: redecodes(model) };
+  const steps = await createStepModel(model, arena, options, decidingAttention(model));
   return { steps, languages, step, training: policyOf(model.attention) };
 }

@@ -111,7 +111,7 @@ const wide = (x: Tensor): Tensor => cast(x, 'i64');
  * Smoothed minus plain loss. With q_v = ε/(V−1) for v ≠ t and l = logits, both losses contain log Σ exp l once, so that
  * what is left is (ε + ε/(V−1))·l_t − ε/(V−1)·Σ_v l_v, where l_v = x·w_v + b_v: no second tensor [rows, V] is needed.
  */
-function smoothingTerm(
+export function smoothingTerm(
   x: Tensor,
   { weight, bias }: { readonly weight: Tensor; readonly bias?: Tensor },
   targets: Tensor,

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { section } from '../../run/index.js';
+import { type Task, taskIndex } from '../../schedule/problem.js';
+import { rewardShare } from '../../schedule/problem-config.js';
 import { problemKind } from '../../schedule/problem-kind.js';
 import { translationKind, translationSchema } from '../config.js';
 import type { TranslationModel } from '../model/config.js';
@@ -12,28 +14,49 @@ import type { TranslationModel } from '../model/config.js';
  * - `mma-il`: each head moves and attends softly over what lies behind it (Ma et al. 2020).
  * - `mma-h`: each head moves and attends to the one token that it stops at (Ma et al. 2020).
  * - `itst`: each source token transports some information to each target token (Zhang and Feng 2022, `itst.ts`).
+ * - `hmt`: each target token has some moments at which it may be written (Zhang and Feng 2023, `hmt.ts`).
  */
 export const MOVING = ['milk', 'mma-il', 'mma-h'] as const;
-export const ATTENTIONS = [...MOVING, 'itst'] as const;
+export const ATTENTIONS = [...MOVING, 'itst', 'hmt'] as const;
 export type MonotonicKind = (typeof ATTENTIONS)[number];
 
 /** The policy that a model with this attention is trained for. */
-export function policyOf(attention: MonotonicKind): 'monotonic' | 'itst' {
-  return attention === 'itst' ? attention : 'monotonic';
+export function policyOf(attention: MonotonicKind): 'monotonic' | 'itst' | 'hmt' {
+  return attention === 'itst' || attention === 'hmt' ? attention : 'monotonic';
+}
+
+/** Whether what is written is re-decoded after every READ, because its states depend on how much has been read. */
+export function redecodes({ attention }: Pick<MonotonicModel, 'attention'>): boolean {
+  return attention === 'hmt';
 }
 
 /** A Transformer that learns when to read. Its encoder is unidirectional: what has been read does not change again. */
 export interface MonotonicModel extends TranslationModel {
   readonly attention: MonotonicKind;
+  /** Of `hmt` alone. */
+  readonly candidates?: Candidates;
 }
 
-export function monotonicModel(model: TranslationModel, attention: MonotonicKind): MonotonicModel {
+/** The moments at which `hmt` may write target token i, from 0: after L + i, …, L + i + K − 1 source tokens. */
+export interface Candidates {
+  /** L */
+  readonly first: number;
+  /** K */
+  readonly states: number;
+}
+
+export function monotonicModel(
+  model: TranslationModel,
+  attention: MonotonicKind,
+  candidates: Candidates = { first: 2, states: 4 },
+): MonotonicModel {
   if (model.adapters !== undefined) {
     throw new InputError('monotonic attention has parameters of its own to train, expected a model without adapters', {
       key: 'problem.model.adapters',
     });
   }
-  if (model.encoder === 'unidirectional') return { ...model, attention };
+  if (model.encoder === 'unidirectional')
+    return { ...model, attention, ...(attention === 'hmt' ? { candidates } : {}) };
   throw new InputError('heads that only move forward need tokens that keep their encoding, expected "unidirectional"', {
     key: 'problem.model.encoder',
   });
@@ -63,20 +86,48 @@ export const monotonicSchema = z.strictObject({
     .default('mma-il')
     .describe(
       'milk: one moving head a layer, soft attention behind it; mma-il: every head moves, soft attention behind it; ' +
-        'mma-h: every head moves and attends to where it stops; itst: information transport.',
+        'mma-h: every head moves and attends to where it stops; itst: information transport; hmt: hidden Markov model.',
     ),
   latencyWeight: weight.describe(
-    'λ_avg: what a token of average lagging costs a sentence, in nats. If left out: 0.1, with mma-h 0. With itst the ' +
-      'factor of its latency cost, if left out 1.',
+    'λ_avg: what a token of average lagging costs a sentence, in nats. If left out: 0.1, with mma-h 0. With itst and hmt ' +
+      'the factor of their latency, if left out 1.',
   ),
+  latencyWeights: z
+    .array(z.number().min(0))
+    .min(1)
+    .max(50)
+    .optional()
+    .describe('In place of latencyWeight: one task for each of these weights, in rising order. If left out: one task.')
+    .meta({ examples: [[0, 0.05, 0.1, 0.2]] }),
+  main: z
+    .number()
+    .min(0)
+    .optional()
+    .describe('The one of latencyWeights that is the main task. If left out: the default of latencyWeight.'),
+  mainLoss: z
+    .enum(['exact', 'cached'])
+    .default('cached')
+    .describe(
+      "With several tasks: where the scheduler's feature of that name comes from: computed for every sentence, or " +
+        'remembered from its last update.',
+    ),
   varianceWeight: weight.describe(
-    'λ_var: what a unit of variance between the heads costs a sentence, in nats. If left out: 0, with mma-h 0.1. Not for itst.',
+    'λ_var: what a unit of variance between the heads costs a sentence, in nats. If left out: 0, with mma-h 0.1. Not for itst and hmt.',
   ),
   threshold: section({
     least: z.number().gt(0).max(1).default(0.5).describe('δ_min: where the threshold ends.'),
     decay: z.number().positive().default(100_000).describe('Updates in which its distance to δ_min falls to 1/e.'),
     after: z.int().min(0).default(4000).describe('Updates before it is applied at all.'),
   }).describe('itst alone: a target token is trained to see the source until it has received this much information.'),
+  candidates: section({
+    first: z
+      .int()
+      .min(-100)
+      .max(1000)
+      .default(2)
+      .describe('L: source tokens before the first target token at the earliest.'),
+    states: z.int().min(1).max(64).default(4).describe('K: moments at which each target token may be written.'),
+  }).describe('hmt alone: a target token i, from 0, may be written after L + i to L + i + K − 1 source tokens.'),
   model,
   batch,
   smoothing,
@@ -84,21 +135,45 @@ export const monotonicSchema = z.strictObject({
   validation: section({
     split: z.string().min(1).default('valid').describe('Split of the corpus.'),
     tokens: z.int().min(1).default(8192).describe('Most target tokens in a batch; without influence on the result.'),
+    reward: rewardShare('pairs'),
   }).describe('Performance is minus the loss that is trained, latency included, without noise, in nats per token.'),
   warmStart,
 });
 
 export type MonotonicConfig = z.output<typeof monotonicSchema>;
 
-/** λ_avg and λ_var; where they are left out, those of Ma et al. (2020), and of Zhang and Feng (2022) for itst. */
+/** The tasks, one for each weight of the latency, and which of them is the main one. */
+export function latencyTasks(config: MonotonicConfig): { readonly tasks: readonly Task[]; readonly main: number } {
+  const { latencyWeights: weights, latencyWeight: only, main, attention } = config;
+  if (weights === undefined) {
+    if (main !== undefined) {
+      throw new InputError('there are no latencyWeights to choose from, expected latencyWeight', {
+        key: 'problem.main',
+      });
+    }
+    return { tasks: [{ name: attention, number: 1 }], main: 0 };
+  }
+  if (only !== undefined) {
+    throw new InputError('latencyWeights says all of them, expected main', { key: 'problem.latencyWeight' });
+  }
+  if (weights.some((weight, i) => i > 0 && weight <= weights[i - 1])) {
+    throw new InputError(`expected weights in rising order, found ${weights.join(', ')}`, {
+      key: 'problem.latencyWeights',
+    });
+  }
+  const tasks = weights.map((number) => ({ name: `latency-${number}`, number }));
+  return { tasks, main: taskIndex(tasks, main ?? DEFAULT_WEIGHTS[attention].latencyWeight, 'problem.main') };
+}
+
+/** λ_avg of the main task and λ_var; where they are left out, those of Ma et al. (2020), and 1 as with Zhang and Feng. */
 export function latencyWeights(config: MonotonicConfig): { latencyWeight: number; varianceWeight: number } {
   const { latencyWeight: average, varianceWeight: variance } = DEFAULT_WEIGHTS[config.attention];
-  if (config.attention === 'itst' && config.varianceWeight !== undefined) {
-    throw new InputError('itst has one head a layer that decides, expected no weight of the variance between heads', {
+  if (policyOf(config.attention) !== 'monotonic' && config.varianceWeight !== undefined) {
+    throw new InputError(`${config.attention} has no moving heads, expected no weight of the variance between them`, {
       key: 'problem.varianceWeight',
     });
   }
-  const { latencyWeight = average, varianceWeight = variance } = config;
+  const { latencyWeight = config.main ?? average, varianceWeight = variance } = config;
   return { latencyWeight, varianceWeight };
 }
 
@@ -108,6 +183,8 @@ const DEFAULT_WEIGHTS: Readonly<Record<MonotonicKind, { latencyWeight: number; v
   'mma-h': { latencyWeight: 0, varianceWeight: 0.1 },
   // The second loss is the distance of the information from one unit.
   itst: { latencyWeight: 1, varianceWeight: 1 },
+  // The second loss is that of the states on their own.
+  hmt: { latencyWeight: 1, varianceWeight: 1 },
 };
 
 /** δ_train = δ_min + (1 − δ_min)·e^(−n/d) after n updates; unlimited before it is applied. */
@@ -123,5 +200,5 @@ export const monotonicKind = problemKind({
   sizing: translationKind.sizing,
   create: async (config, context) => (await import('./problem.js')).MonotonicProblem.create(config, context),
   evaluate: async (run, flags) => (await import('../evaluate-run.js')).evaluateTranslationRun(run, flags),
-  verbs: ['translate'],
+  verbs: ['translate', 'export'],
 });

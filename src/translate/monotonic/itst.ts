@@ -108,7 +108,7 @@ function readUntil(information: Tensor, thresholds: Tensor): Tensor {
 }
 
 /** log σ(x), without overflow. */
-function logSigmoid(x: Tensor): Tensor {
+export function logSigmoid(x: Tensor): Tensor {
   return sub(minimum(x, 0), log(add(exp(neg(abs(x))), 1)));
 }
 

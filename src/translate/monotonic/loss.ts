@@ -30,6 +30,7 @@ import { lossFeeds, lossInputs } from '../model/loss.js';
 import { outputBias, outputWeight, type Sources } from '../model/transformer.js';
 import { translateMonotonically } from './attention.js';
 import { type MonotonicModel, UNLIMITED } from './config.js';
+import { hiddenLosses } from './hmt.js';
 import { translateByTransport, transportLosses } from './itst.js';
 
 /** What the loss of a batch is computed from. */
@@ -79,7 +80,8 @@ export interface MonotonicLossOptions {
  * of the tokens of sentence b. Other outputs, all [B]: the three parts `smoothed`, `latency` and `variance`, and in
  * evaluation the loss without smoothing, `plain`. Of the inputs, `waits` is not looked at.
  *
- * `latency` and `variance` are those of `latencyLosses`; with `itst`, cost and distance of `transportLosses`.
+ * `latency` and `variance` are those of `latencyLosses`; with `itst`, cost and distance of `transportLosses`. With `hmt`
+ * `smoothed` and `plain` are both the marginal loss of `hiddenLosses`, and `variance` is its loss of the states.
  */
 export function monotonicLossModel(
   model: MonotonicModel,
@@ -88,6 +90,14 @@ export function monotonicLossModel(
   return (p, { source, sourceLengths, previous, target, targetLengths, weights, latencyWeights, thresholds }) => {
     const lengths = { source: wide(sourceLengths), target: wide(targetLengths) };
     const sources = { ids: wide(source), lengths: lengths.source };
+    const total = (smoothed: Tensor, latency: Tensor, variance: Tensor): Tensor =>
+      sum(mul(add(smoothed, add(mul(latency, latencyWeights), mul(variance, varianceWeight))), weights));
+    if (model.attention === 'hmt') {
+      const pair = { previous: wide(previous), target: wide(target) };
+      const { marginal, latency, stateLoss } = hiddenLosses(p, model, sources, pair, lengths, smoothing);
+      const loss = total(marginal, latency, stateLoss);
+      return { loss, smoothed: marginal, latency, variance: stateLoss, ...(evaluation ? { plain: marginal } : {}) };
+    }
     const { states, latency, variance } =
       model.attention === 'itst'
         ? transported(p, model, sources, wide(previous), lengths, cast(thresholds, p.dtype))
@@ -105,9 +115,8 @@ export function monotonicLossModel(
       return sum(mul(reshape(losses, [steps, batch]), real), { axes: [0] });
     };
     const smoothed = perSentence(smoothing);
-    const whole = add(smoothed, add(mul(latency, latencyWeights), mul(variance, varianceWeight)));
     const plain: Outputs = evaluation ? { plain: perSentence(0) } : {};
-    return { loss: sum(mul(whole, weights)), smoothed, latency, variance, ...plain };
+    return { loss: total(smoothed, latency, variance), smoothed, latency, variance, ...plain };
   };
 }
 
@@ -231,7 +240,7 @@ export class MonotonicEvaluation {
     arena: Arena,
     options: MonotonicEvaluationOptions,
   ): Promise<MonotonicEvaluation> {
-    const still = { ...evaluationMode(model), attention: model.attention };
+    const still = { ...model, ...evaluationMode(model) };
     const inference = await Inference.create({
       model: monotonicLossModel(still, { ...options, evaluation: true }),
       inputs: monotonicInputs,

@@ -1,19 +1,32 @@
-import type { LearningRate, Training } from '../../optim/index.js';
+import { Gradients, type LearningRate, type Training } from '../../optim/index.js';
 import type { Snapshot } from '../../run/index.js';
 import {
   type Assignment,
   captureTraining,
+  type FeatureGroup,
+  type GradientAccess,
+  type InfluenceAccess,
   joinSnapshots,
   type Problem,
   partOf,
   restoreTraining,
+  type Status,
+  scatteredPieces,
+  spacedPlaces,
+  stateOnly,
   type Task,
+  trainingInfluence,
 } from '../../schedule/index.js';
-import { type Batch, pairCount } from '../corpus/batches.js';
+import { type Batch, collate, column, pairCount, selectPairs } from '../corpus/batches.js';
+import type { PairedSequences } from '../corpus/corpus.js';
+import { FEATURES, MainLosses, writeRows } from '../features.js';
+import { inOrder } from '../loss-evaluation.js';
+import { evaluationMode } from '../model/config.js';
 import { targetTokens } from '../model/loss.js';
 import { saveMonotonic, warmStartMonotonic } from '../trained.js';
 import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from '../training.js';
 import {
+  latencyTasks,
   latencyWeights,
   type MonotonicConfig,
   type MonotonicKind,
@@ -28,31 +41,60 @@ import {
   monotonicFeeds,
   monotonicInputs,
   monotonicLossModel,
+  type SentenceFigures,
 } from './loss.js';
 
 /**
- * Translation with monotonic attention as a problem. There is one task: when to read is learned together with the model,
- * and the weights of the latency losses say where it ends up between early and right.
+ * Translation that learns when to read as a problem. When to read is learned together with the model, and the weight of
+ * the latency says where it ends up between early and right. There is one task, or one for each of several weights: the
+ * loss of a pair on a task is ℓ + λ_T·latency + λ_var·variance, so that one pass gives its losses on all tasks.
  */
 export class MonotonicProblem implements Problem<readonly Batch[]> {
-  readonly tasks: readonly Task[];
-  readonly main = 0;
-  readonly features = [];
+  readonly features: readonly FeatureGroup[];
+  /** From the task in which latency costs least. */
+  readonly curriculum = { easiest: 'first', until: 'main' } as const;
+  readonly gradients: GradientAccess<readonly Batch[]>;
+  /** Only where part of the validation data is set aside for it. */
+  readonly influence: InfluenceAccess<readonly Batch[]> | undefined;
+  private readonly losses: MainLosses | undefined;
+  private gradientProgram: Promise<Gradients> | undefined;
+  /** Which batch of the validation data the next validation gradient is taken from. */
+  private turn = 0;
 
   private constructor(
     private readonly config: MonotonicConfig,
     private readonly parts: Parts,
   ) {
-    this.tasks = [{ name: config.attention, number: 1 }];
+    const { training, data } = parts;
+    const several = parts.tasks.length > 1;
+    this.features = several
+      ? FEATURES.map((group) => ({ ...group, costly: group.name === 'training' && config.mainLoss === 'exact' }))
+      : [];
+    const objectives = async (batch: Batch) => {
+      const plain = this.sentenceLosses(await parts.evaluation.sentences(batch), this.main);
+      return { plain, smoothed: plain };
+    };
+    const evaluation = { sentences: objectives, estimates: async (batch: Batch) => (await objectives(batch)).plain };
+    if (several) this.losses = new MainLosses(evaluation, this.main, config.mainLoss, data.train.count);
+    this.gradients = {
+      size: training.arena.length,
+      ofTask: (batches, task, out) => this.gradient(batches, task, out),
+      ofValidation: (out) => {
+        const all = [...this.batchesOf(data.reward ?? data.valid)];
+        return this.gradient(all[this.turn++ % all.length], this.main, out);
+      },
+    };
+    if (data.reward !== undefined) this.influence = this.influenceOn(data.reward);
   }
 
   static async create(config: MonotonicConfig, options: ProblemOptions): Promise<MonotonicProblem> {
     const { threads = 1 } = options;
+    const tasks = latencyTasks(config);
     const learningRate = learningRateOf(config.learning, options.updates);
     const data = await TrainingData.open(config, options.random);
     const opened: { close(): void | Promise<void> }[] = [data];
     try {
-      const model = monotonicModel(data.model, config.attention);
+      const model = monotonicModel(data.model, config.attention, config.candidates);
       const loss = { smoothing: config.smoothing, ...latencyWeights(config) };
       const training = await createTraining(monotonicLossModel(model, loss), config.learning, options, monotonicInputs);
       opened.push(training);
@@ -63,11 +105,19 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
         threads,
       });
       opened.push(evaluation);
-      return new MonotonicProblem(config, { model, data, training, learningRate, evaluation, opened });
+      return new MonotonicProblem(config, { ...tasks, model, data, training, learningRate, evaluation, opened });
     } catch (error) {
       for (const resource of opened.reverse()) await resource.close();
       throw error;
     }
+  }
+
+  get tasks(): readonly Task[] {
+    return this.parts.tasks;
+  }
+
+  get main(): number {
+    return this.parts.main;
   }
 
   nextBatch(): readonly Batch[] {
@@ -79,21 +129,50 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
   }
 
   /** With one task there is nothing to schedule, so no features. */
-  writeFeatures(): void {}
+  async writeFeatures(
+    batches: readonly Batch[],
+    status: Status,
+    groups: readonly string[],
+    out: Float32Array,
+  ): Promise<void> {
+    const { losses } = this;
+    if (losses === undefined) return;
+    const { data, training } = this.parts;
+    const meanLoss = losses.mean ?? -status.performance;
+    const known = groups.includes('training') ? await losses.feature(batches, training.updates, meanLoss) : undefined;
+    const sourceLengths = column(batches, 'sourceLengths');
+    const targetLengths = column(batches, 'targetLengths');
+    const { meanLengths } = data.corpus;
+    writeRows(groups, { sourceLengths, targetLengths, meanLengths, losses: known, meanLoss, status }, out);
+  }
 
   /** With the losses ℓ of sentences of |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|. */
-  async train(batches: readonly Batch[], { weights }: Assignment): Promise<number> {
+  train(batches: readonly Batch[], { tasks, weights }: Assignment): Promise<number> {
     const scale = 1 / targetTokens(batches, weights);
-    const { training, learningRate } = this.parts;
-    const threshold = thresholdAt(this.config.threshold, training.updates);
-    const { latencyWeight } = latencyWeights(this.config);
-    const feeds = monotonicFeeds(batches, {
-      weights: weights.map((weight) => weight * scale),
-      latencyWeights: new Float32Array(weights.length).fill(latencyWeight),
-      threshold,
-    });
-    const { loss } = await training.step(feeds, learningRate.at(training.updates));
-    return loss;
+    const latency = Float32Array.from(tasks, (task) => this.weightOf(task));
+    return this.update(
+      batches,
+      weights.map((weight) => weight * scale),
+      latency,
+    );
+  }
+
+  /** The loss is linear in the weight of the latency: a blend of tasks is the task of the mean weight. */
+  trainBlend(batches: readonly Batch[], weights: Float32Array): Promise<number> {
+    const K = this.tasks.length;
+    const size = pairCount(batches);
+    const scale = 1 / targetTokens(batches, new Float32Array(size).fill(1));
+    const own = new Float32Array(size);
+    const latency = new Float32Array(size);
+    for (let i = 0; i < size; i++) {
+      for (let task = 0; task < K; task++) {
+        own[i] += weights[i * K + task];
+        latency[i] += weights[i * K + task] * this.weightOf(task);
+      }
+      if (own[i] > 0) latency[i] /= own[i];
+      own[i] *= scale;
+    }
+    return this.update(batches, own, latency);
   }
 
   async validate(): Promise<number> {
@@ -124,15 +203,35 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     }
   }
 
+  mainLosses(batches: readonly Batch[]): Promise<Float32Array> {
+    return this.losses === undefined ? this.lossesOn(batches, this.main) : this.losses.exact(batches);
+  }
+
+  validationBatches(): Generator<readonly Batch[]> {
+    return this.batchesOf(this.parts.data.valid);
+  }
+
+  /** With one task, the state of version 0.1.0: place in the data and nothing else. */
   capture(): Snapshot {
     const { training, learningRate, data } = this.parts;
-    return joinSnapshots({ model: captureTraining(training, learningRate), data: data.capture() });
+    const model = captureTraining(training, learningRate);
+    if (this.losses === undefined) return joinSnapshots({ model, data: data.capture() });
+    const state: DataState = { batches: data.capture().state, turn: this.turn };
+    return joinSnapshots({ model, losses: this.losses.capture(), data: stateOnly(state) });
   }
 
   restore(snapshot: Snapshot): void {
     const { training, learningRate, data } = this.parts;
     restoreTraining(training, partOf(snapshot, 'model'), learningRate);
-    data.restore(partOf(snapshot, 'data'));
+    const place = partOf(snapshot, 'data');
+    if (this.losses === undefined) {
+      data.restore(place);
+      return;
+    }
+    const { batches, turn } = place.state as DataState;
+    this.losses.restore(partOf(snapshot, 'losses'));
+    data.restore(stateOnly(batches));
+    this.turn = turn;
   }
 
   /** The languages and the model's sizes, so that the run folder alone can translate. */
@@ -142,12 +241,110 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
   }
 
   async close(): Promise<void> {
+    await (await this.gradientProgram)?.close();
     for (const resource of [...this.parts.opened].reverse()) await resource.close();
   }
+
+  /** λ of a task. */
+  private weightOf(task: number): number {
+    return this.config.latencyWeights?.[task] ?? latencyWeights(this.config).latencyWeight;
+  }
+
+  /** What is trained of each sentence on a task, the sum over its tokens. */
+  private sentenceLosses({ smoothed, latency, variance }: Omit<SentenceFigures, 'plain'>, task: number): Float32Array {
+    const { varianceWeight } = latencyWeights(this.config);
+    const weight = this.weightOf(task);
+    return smoothed.map((loss, i) => loss + weight * latency[i] + varianceWeight * variance[i]);
+  }
+
+  private async update(batches: readonly Batch[], weights: Float32Array, latency: Float32Array): Promise<number> {
+    const { training, learningRate } = this.parts;
+    const threshold = thresholdAt(this.config.threshold, training.updates);
+    const feeds = monotonicFeeds(batches, { weights, latencyWeights: latency, threshold });
+    const { loss, batches: results } = await training.step(feeds, learningRate.at(training.updates));
+    // Whatever a pair was trained for, its parts tell its loss on the main task.
+    const sums = results.map(({ smoothed, latency: late, variance }) => {
+      const [a, b, c] = [smoothed, late, variance].map(({ data }) => data as Float32Array);
+      return this.sentenceLosses({ smoothed: a, latency: b, variance: c }, this.main);
+    });
+    const tasks = new Int32Array(weights.length).fill(this.main);
+    this.losses?.remember(batches, { tasks, weights }, this.main, sums);
+    return loss;
+  }
+
+  /** Per token, in evaluation mode. */
+  private async lossesOn(batches: readonly Batch[], task: number): Promise<Float32Array> {
+    const all: number[] = [];
+    for (const batch of batches) {
+      const sums = this.sentenceLosses(await this.parts.evaluation.sentences(batch), task);
+      all.push(...sums.map((sum, b) => sum / batch.targetLengths[b]));
+    }
+    return Float32Array.from(all);
+  }
+
+  /** In evaluation mode: without dropout, and without the noise of training. */
+  private async gradient(batches: readonly Batch[], task: number, out: Float32Array): Promise<void> {
+    const { model, training } = this.parts;
+    const options = { smoothing: this.config.smoothing, ...latencyWeights(this.config), evaluation: true };
+    this.gradientProgram ??= Gradients.create({
+      model: monotonicLossModel({ ...model, ...evaluationMode(model) }, options),
+      inputs: monotonicInputs,
+      arena: training.arena,
+    });
+    const program = await this.gradientProgram;
+    const weights = new Float32Array(pairCount(batches)).fill(1);
+    weights.fill(1 / targetTokens(batches, weights));
+    const latency = new Float32Array(weights.length).fill(this.weightOf(task));
+    const threshold = thresholdAt(this.config.threshold, training.updates);
+    const part = new Float32Array(out.length);
+    out.fill(0);
+    for (const feeds of monotonicFeeds(batches, { weights, latencyWeights: latency, threshold })) {
+      await program.write(feeds, part);
+      for (let i = 0; i < out.length; i++) out[i] += part[i];
+    }
+  }
+
+  private influenceOn(reward: PairedSequences): InfluenceAccess<readonly Batch[]> {
+    const tokens = reward.target.lengths.reduce((sum, length) => sum + length, 0);
+    // Half a batch: the next measurement has another piece.
+    const pieces = scatteredPieces(reward.count, (2 * tokens) / this.parts.data.tokens);
+    return trainingInfluence<readonly Batch[]>({
+      training: this.parts.training,
+      samples: 32,
+      pieces: pieces.length,
+      gradient: (piece, out) => this.gradient([collate(reward, pieces[piece], { split: 'valid' })], this.main, out),
+      sample: (batches, samples) => spacedPlaces(pairCount(batches), samples),
+      losses: async (batches, places) => {
+        const pairs = selectPairs(batches, places);
+        const figures = await this.parts.evaluation.sentences(pairs);
+        const K = this.tasks.length;
+        const all = new Float32Array(places.length * K);
+        for (let task = 0; task < K; task++) {
+          const sums = this.sentenceLosses(figures, task);
+          sums.forEach((sum, i) => {
+            all[i * K + task] = sum / pairs.targetLengths[i];
+          });
+        }
+        return all;
+      },
+    });
+  }
+
+  private *batchesOf(pairs: PairedSequences): Generator<readonly Batch[]> {
+    for (const batch of inOrder(pairs, this.parts.data.tokens)) yield [batch];
+  }
+}
+
+interface DataState {
+  /** Place in the training data. */
+  readonly batches: Snapshot['state'];
+  readonly turn: number;
 }
 
 /** What a problem is put together from. */
 interface Parts {
+  readonly tasks: readonly Task[];
+  readonly main: number;
   readonly model: MonotonicModel;
   readonly data: TrainingData;
   readonly training: Training;
@@ -161,6 +358,7 @@ interface Parts {
 const FIGURE_NAMES = {
   monotonic: { latency: 'expected lagging', variance: 'variance of delays' },
   itst: { latency: 'latency cost', variance: 'distance from one unit' },
+  hmt: { latency: 'expected delay', variance: 'loss of the states' },
 } as const;
 
 function named(attention: MonotonicKind, prefix: string, figures: CorpusFigures): Record<string, number> {

@@ -31,11 +31,13 @@ import { newName } from '../decode/cache.js';
 import type { SourceAttention } from '../decode/steps.js';
 import { movingEnergies, movingKeys, movingQueries } from './attention.js';
 import { lookback, type MonotonicModel, movingHeads } from './config.js';
+import { momentSteps } from './hmt-steps.js';
 import { transportSteps } from './itst.js';
 
 /** The attention of a model that learns when to read, step by step. */
 export function decidingAttention(model: MonotonicModel): SourceAttention {
-  return model.attention === 'itst' ? transportSteps(model) : stoppingAttention(model);
+  if (model.attention === 'itst') return transportSteps(model);
+  return model.attention === 'hmt' ? momentSteps(model) : stoppingAttention(model);
 }
 
 /**

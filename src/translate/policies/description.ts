@@ -4,7 +4,7 @@ import { searchDefaults } from '../decode/search.js';
 import { special } from '../text/vocabulary.js';
 
 /** Models that were trained together with a policy of their own. */
-export type OwnPolicy = 'monotonic' | 'itst';
+export type OwnPolicy = 'monotonic' | 'itst' | 'hmt';
 
 /** What a model was trained to translate with: wait-k, the whole source, or its own decision. */
 export type TrainedFor = number | 'full' | OwnPolicy;

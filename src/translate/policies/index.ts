@@ -10,6 +10,7 @@ import {
   type TrainedFor,
 } from './description.js';
 import { edAttPolicy } from './edatt.js';
+import { hmtPolicy } from './hmt.js';
 import { itstPolicy } from './itst.js';
 import { monotonicPolicy } from './monotonic.js';
 import { waitIfDiffPolicy, waitIfWorsePolicy } from './wait-if.js';
@@ -29,6 +30,7 @@ export {
   type TrainedFor,
 } from './description.js';
 export { type EdAttOptions, edAtt } from './edatt.js';
+export { type HmtOptions, hmt } from './hmt.js';
 export { type ItstOptions, itst } from './itst.js';
 export { monotonic } from './monotonic.js';
 export { type WaitIfOptions, waitIfDiff, waitIfWorse } from './wait-if.js';
@@ -44,6 +46,7 @@ export const policies: PolicyDescription[] = [
   edAttPolicy,
   monotonicPolicy,
   itstPolicy,
+  hmtPolicy,
 ];
 
 /** The description of a policy; undefined if there is none of this name. */

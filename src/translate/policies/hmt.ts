@@ -1,0 +1,37 @@
+import type { Policy } from '../decode/policy.js';
+import { complete, type OptionsOf, type PolicyDescription, type PolicySetting } from './description.js';
+
+const settings = {
+  /** Probability from which on a moment is taken. */
+  p: { kind: 'share', default: 0.5, slider: { label: 'p', max: 1, start: 0.5 } },
+} satisfies Record<string, PolicySetting>;
+
+export type HmtOptions = OptionsOf<typeof settings>;
+
+/**
+ * The hidden Markov Transformer (Zhang and Feng 2023), over a model that was trained for it: WRITE at the first of the
+ * token's moments that the model chooses with a probability of at least ½, at the last of them in any case.
+ */
+export function hmt(options: HmtOptions = {}): Policy {
+  const { p } = complete(settings, options);
+  return {
+    name: `hmt:p=${p}`,
+    look: () => [{}],
+    decide: ({ ended, proposals: [next] }) => {
+      if (ended) return 'WRITE';
+      const { readiness = 0 } = next ?? {};
+      return readiness > 0 && readiness >= p ? 'WRITE' : 'READ';
+    },
+  };
+}
+
+export const hmtPolicy: PolicyDescription = {
+  name: 'hmt',
+  title: 'hidden Markov Transformer (HMT)',
+  label: 'HMT',
+  help: 'write at a moment that the model chooses with a probability of p, over a model with attention: hmt',
+  settings,
+  unnamed: 'p',
+  models: ['hmt'],
+  create: (spec) => hmt(spec as HmtOptions),
+};
