@@ -129,6 +129,13 @@ describe('what a model cannot express is said by its key', () => {
     expect(() => readHuggingFace(join(vectors, 'm2m'))).toThrow(/does not say its source language, expected --source/);
   });
 
+  it('a prefix that is not in the vocabulary', () => {
+    const { languages } = readHuggingFace(join(vectors, 'marian'), { prefix: '▁the' });
+    expect(languages.source.config.prefix).toEqual(['▁the']);
+    expect(languages.target.config.prefix).toBeUndefined();
+    expect(() => readHuggingFace(join(vectors, 'marian'), { prefix: '>>fra<<' })).toThrow(/no token ">>fra<<"/);
+  });
+
   it('a tensor that is not finite', () => {
     const folder = changed('marian', 'config.json', {});
     const { tensors, metadata } = readSafetensors(join(folder, 'model.safetensors'));
