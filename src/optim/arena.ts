@@ -27,9 +27,9 @@ export interface ArenaOptions {
  *     values | gradients | slot 0 | slot 1 | … | window
  *
  * Each region holds the parameters in the given order, every one starting on a cache line, so one kernel call
- * works on the whole model. Frozen parameters are the last, in the first region alone. The gaps between parameters hold zeros and stay so. The window is small: whatever is only
- * added to the gradients stays outside and passes through it. The memory never grows: views are valid for the life of
- * the arena.
+ * works on the whole model. Frozen parameters are the last, in the first region alone. The gaps between parameters hold
+ * zeros and stay so. The window is small: whatever is only added to the gradients stays outside and passes through it.
+ * The memory never grows: views are valid for the life of the arena.
  */
 export class Arena {
   readonly dtype: 'f32' | 'f64';

@@ -290,6 +290,8 @@ function zipEntries(source: Source): Map<string, ZipEntry> {
     const [nameLength, extraLength, noteLength] = [28, 30, 32].map((offset) =>
       directory.getUint16(place + offset, true),
     );
+    const next = place + 46 + nameLength + extraLength + noteLength;
+    if (next > directory.byteLength) throw source.broken('the directory of the archive is damaged');
     const name = new TextDecoder().decode(new Uint8Array(directory.buffer, place + 46, nameLength));
     const extra = new DataView(directory.buffer, place + 46 + nameLength, extraLength);
     const sizes = [20, 24, 42].map((offset) => directory.getUint32(place + offset, true));
@@ -300,7 +302,7 @@ function zipEntries(source: Source): Map<string, ZipEntry> {
     const local = source.view(header, 30);
     const data = header + 30 + local.getUint16(26, true) + local.getUint16(28, true);
     entries.set(name, { start: data, size });
-    place += 46 + nameLength + extraLength + noteLength;
+    place = next;
   }
   return entries;
 }

@@ -39,7 +39,7 @@ export interface TrainingConfig<I extends InputTypes> {
   readonly ranks?: Ranks;
   /** Default f32. */
   readonly dtype?: 'f32' | 'f64';
-  /** Which parameters stay as they are, whatever the caller sets them to; they start at 0. Default none. */
+  /** Which parameters are not trained: they start at 0, and the caller sets them. Default none. */
   readonly frozen?: (name: string) => boolean;
 }
 

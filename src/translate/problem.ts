@@ -92,7 +92,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
       const onlyAdapters = model.adapters !== undefined;
       const training = await createTraining(lossModel(model, loss), config.learning, { ...options, onlyAdapters });
       opened.push(training);
-      if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages);
+      if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages, model);
       const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, workers, ranks });
       opened.push(evaluation);
       return new TranslationProblem(config, { tasks, main, data, training, learningRate, evaluation, opened });

@@ -112,12 +112,12 @@ export function warmStartMonotonic(folder: string, arena: Arena, languages: Lang
   const { config } = openRun(folder);
   const { problem } = config as { problem?: Record<string, unknown> };
   if (problem?.kind === 'monotonic') {
-    warmStart(folder, arena, languages);
+    warmStart(folder, arena, languages, model);
     return;
   }
   const { parameters } = traceModel(lossModel(evaluationMode(model), { smoothing: 0 }), lossInputs);
   const known = new Arena(parameters.filter(({ name }) => arena.has(name)));
-  warmStart(folder, known, languages);
+  warmStart(folder, known, languages, model);
   for (const name of known.names) arena.value(name).set(known.value(name) as never);
 }
 
@@ -142,8 +142,17 @@ function languagesOf(folder: string, { vocabulary }: TranslationModel): Language
  * Fills an arena with the best parameters of a run that was trained with the same vocabularies. Adapters of the arena
  * stay as they are; those of the run are merged into its other parameters.
  */
-export function warmStart(folder: string, arena: Arena, languages: Languages): void {
+export function warmStart(folder: string, arena: Arena, languages: Languages, model: TranslationModel): void {
   openRun(folder);
+  const { model: before } = readJsonFile(join(folder, INFO), z.looseObject({ model: startSchema }));
+  for (const [key, otherwise] of Object.entries(UNSHAPED)) {
+    const [was, is] = [before[key] ?? otherwise, (model as unknown as Record<string, unknown>)[key] ?? otherwise];
+    if (was === undefined || was === is) continue;
+    throw new InputError(`it is ${is}, but ${was} in the run that the model starts from, expected the same`, {
+      file: folder,
+      key: `problem.model.${key}`,
+    });
+  }
   const known = loadLanguages(folder);
   for (const side of ['source', 'target'] as const) {
     if (known[side].vocabulary.format() === languages[side].vocabulary.format()) continue;
@@ -153,7 +162,7 @@ export function warmStart(folder: string, arena: Arena, languages: Languages): v
       key: 'problem.warmStart',
     });
   }
-  const isPlain = !arena.names.some(isAdapter) && !hasAdapters(folder);
+  const isPlain = !arena.names.some(isAdapter) && before.adapters === undefined;
   if (isPlain) {
     loadParameters(folder, arena);
     return;
@@ -169,10 +178,17 @@ export function warmStart(folder: string, arena: Arena, languages: Languages): v
   }
 }
 
-function hasAdapters(folder: string): boolean {
-  const schema = z.looseObject({ model: z.looseObject({ adapters: z.unknown().optional() }) });
-  return readJsonFile(join(folder, INFO), schema).model.adapters !== undefined;
-}
+/** Keys that change what parameters mean without changing their shapes, with the values of runs that do not say them. */
+const UNSHAPED = {
+  heads: undefined,
+  norm: 'post',
+  activation: 'relu',
+  positions: 'fairseq',
+  scaleEmbeddings: true,
+  start: 'eos',
+} as const;
+
+const startSchema = z.looseObject({ adapters: z.unknown().optional() });
 
 const INFO = 'model.json';
 

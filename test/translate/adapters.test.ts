@@ -166,6 +166,19 @@ describe('a run that trains adapters of an imported model', () => {
     for (const resource of [problem, other, next, plain, merged, valid]) await resource.close();
   });
 
+  it('refuses a model whose parameters mean something else', async () => {
+    const config = configOf();
+    for (const [key, other] of Object.entries({ heads: 4, positions: 'marian' })) {
+      const creating = TranslationProblem.create(
+        { ...config, model: { ...config.model, [key]: other } },
+        { random: new Random(1) },
+      );
+      await expect(creating).rejects.toThrow(
+        new RegExp(`problem\\.model\\.${key}.*it is ${other}, but .*expected the same`),
+      );
+    }
+  });
+
   it('needs a model to start from', async () => {
     const config = configOf({ warmStart: null });
     const creating = TranslationProblem.create(config, { random: new Random(1) });

@@ -114,6 +114,8 @@ describe('what a model cannot express is said by its key', () => {
     [{ normalize_embedding: true }, /normalize_embedding/],
     [{ decoder_ffn_dim: 7 }, /decoder_ffn_dim.*it is 7, but 12 in the encoder/],
     [{ decoder_start_token_id: 5 }, /decoder_start_token_id/],
+    [{ d_model: 9 }, /expected an even width that 2 heads can share, found 9/],
+    [{ encoder_layers: 1.5 }, /says 1\.5 for encoderLayers, expected a whole number/],
     [{ encoder_layers: 3 }, /model\.encoder\.layers\.2.*the checkpoint lacks this tensor/],
     [{ encoder_layers: 1 }, /model\.encoder\.layers\.1.*the model has no place for this tensor/],
     [{ d_model: 10 }, /expected \[\d+, 10\]/],
@@ -125,6 +127,13 @@ describe('what a model cannot express is said by its key', () => {
   it('a language that M2M-100 does not have', () => {
     expect(() => readHuggingFace(join(vectors, 'm2m'), { source: 'en', target: 'xx' })).toThrow(/no token "__xx__"/);
     expect(() => readHuggingFace(join(vectors, 'm2m'))).toThrow(/does not say its source language, expected --source/);
+  });
+
+  it('a prefix that is not in the vocabulary', () => {
+    const { languages } = readHuggingFace(join(vectors, 'marian'), { prefix: '▁the' });
+    expect(languages.source.config.prefix).toEqual(['▁the']);
+    expect(languages.target.config.prefix).toBeUndefined();
+    expect(() => readHuggingFace(join(vectors, 'marian'), { prefix: '>>fra<<' })).toThrow(/no token ">>fra<<"/);
   });
 
   it('a tensor that is not finite', () => {

@@ -224,3 +224,23 @@ describe('the languages of a corpus', () => {
     expect(() => loadLanguages(folder)).toThrow(/text\.json: source\.lowercase: /);
   });
 });
+
+describe('a prefix of every line', () => {
+  it('comes before the tokens of a line with words, whole or word by word, and is no text', async () => {
+    const pipeline = await textPipeline(config({ kind: 'none' }, { prefix: ['__en__'] }));
+    expect(pipeline.encode('a dog')).toEqual(['__en__', 'a', 'dog']);
+    expect(pipeline.encode(' ')).toEqual([]);
+    const encoder = pipeline.wordEncoder();
+    for (const line of [1, 2]) {
+      expect([line, encoder.push('a'), encoder.push('dog'), encoder.end()]).toEqual([
+        line,
+        ['__en__', 'a'],
+        ['dog'],
+        [],
+      ]);
+    }
+    expect(pipeline.decode(['__en__', 'a', 'dog'])).toBe('a dog');
+    const decoder = pipeline.textDecoder();
+    expect(['__en__', 'a', 'dog'].map((token) => decoder.push(token))).toEqual(['', 'a', ' dog']);
+  });
+});

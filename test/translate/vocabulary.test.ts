@@ -71,5 +71,7 @@ describe('a vocabulary', () => {
     expect(() => parseVocabulary('a 1\na 2\n', 'd')).toThrow('d:2: the token "a" is already on line 1');
     expect(() => parseVocabulary('<pad> 1\n', 'd')).toThrow('special token');
     expect(parseVocabulary('a 1\na 2 #fairseq:overwrite\n').id('a')).toBe(5);
+    const repeated = 'a 1\na 2 #fairseq:overwrite\n</s> 3 #fairseq:overwrite\n';
+    expect(parseVocabulary(repeated).format()).toBe(repeated);
   });
 });

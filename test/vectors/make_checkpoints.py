@@ -11,6 +11,8 @@ shares nothing with the code that is tested. `source` and `previous` are ids of 
 import json
 import math
 import struct
+import sys
+import types
 from argparse import Namespace
 from collections import OrderedDict
 from pathlib import Path
@@ -156,8 +158,8 @@ def fairseq(folder):
         "extra_state": {"metrics": OrderedDict(), "val_loss": 1.5, "train_iterator": {"epoch": 2, "shuffle": True}},
         "last_optimizer_state": {"state": {0: {"step": 3, "exp_avg": torch.zeros(2)}}, "param_groups": []},
     }
-    cfg = {"_name": None, "common": {"seed": 1, "fp16": False}, "model": Namespace(**args),
-           "task": {"_name": "translation", "source_lang": "en", "target_lang": "de"}}
+    languages = {"source_lang": args.pop("source_lang"), "target_lang": args.pop("target_lang")}
+    cfg = {"_name": None, "common": {"seed": 1, "fp16": False}, "model": Namespace(**args), "task": omegaconf(languages)}
     torch.save({"args": None, "cfg": cfg, "model": state, **rest}, folder / "checkpoint_best.pt")
     # As versions before 2019 named and before PyTorch 1.6 stored them.
     old = OrderedDict((name, tensor) for name, tensor in state.items() if "_proj." not in name or "out_proj" in name)
@@ -165,12 +167,32 @@ def fairseq(folder):
         parts = [state[name.replace("q_proj", part)] for part in ["q_proj", "k_proj", "v_proj"]]
         old[name.replace("q_proj.", "in_proj_")] = torch.cat(parts)
     del old["encoder.version"]
-    torch.save({"args": Namespace(**args), "model": old, "extra_state": {}}, folder / "legacy.pt",
+    torch.save({"args": Namespace(**args, **languages), "model": old, "extra_state": {}}, folder / "legacy.pt",
                _use_new_zipfile_serialization=False)
     source, previous = [4, 6, 8, 5, 7, 2], [2, 4, 7, 9, 6]
     out = logits(state, source=source, previous=previous, heads=SIZE["heads"], norm="post", activation=torch.relu,
                  positions=fairseq_positions, scale=True)
     write_logits(folder, source, previous, out)
+
+
+def omegaconf(values):
+    """A DictConfig of omegaconf as a pickle names it, with a node for each value."""
+    def class_of(module, name):
+        made = type(name, (), {"__module__": module})
+        sys.modules.setdefault(module, types.ModuleType(module))
+        setattr(sys.modules[module], name, made)
+        return made
+
+    sys.modules.setdefault("omegaconf", types.ModuleType("omegaconf"))
+    config, node = class_of("omegaconf.dictconfig", "DictConfig"), class_of("omegaconf.nodes", "AnyNode")
+
+    def made(cls, **attributes):
+        one = cls()
+        one.__dict__.update(attributes)
+        return one
+
+    content = {key: made(node, _metadata={"key": key}, _val=value) for key, value in values.items()}
+    return made(config, _metadata={"key": None}, _content=content)
 
 
 # Marian: post-norm, swish, one table for all, a bias of the logits.

@@ -41,6 +41,7 @@ const ABSENT = -50;
 /** All parameters of a model from the tensors of a checkpoint, of which none may be left. */
 export function foreignParameters(model: TranslationModel, from: ForeignParameters): Map<string, Float32Array> {
   const { tensors, rows, nameOf, file } = from;
+  requireSizes(model, file);
   const { parameters } = traceModel(lossModel(evaluationMode(model), { smoothing: 0 }), lossInputs);
   const found = new Map<string, Float32Array>();
   for (const { name, shape } of parameters) {
@@ -63,6 +64,22 @@ export function foreignParameters(model: TranslationModel, from: ForeignParamete
   const [left] = [...tensors.keys()].filter((name) => !found.has(name));
   if (left !== undefined) throw new InputError('the model has no place for this tensor', { file, key: nameOf(left) });
   return found;
+}
+
+/** What the shapes follow from must be possible before anything is built from it. */
+function requireSizes(model: TranslationModel, file: string): void {
+  for (const key of ['encoderLayers', 'decoderLayers', 'width', 'ffn', 'heads', 'maxPositions'] as const) {
+    if (Number.isSafeInteger(model[key]) && model[key] >= 1) continue;
+    throw new InputError(`the checkpoint says ${model[key]} for ${key}, expected a whole number from 1 on`, { file });
+  }
+  const { width, heads, sharedEmbeddings, vocabulary } = model;
+  if (width < 4 || width % 2 !== 0 || width % heads !== 0) {
+    throw new InputError(`expected an even width that ${heads} heads can share, found ${width}`, { file });
+  }
+  if (sharedEmbeddings === 'all' && vocabulary.source !== vocabulary.target) {
+    const sizes = `${vocabulary.source} and ${vocabulary.target}`;
+    throw new InputError(`one table for both languages needs one vocabulary, found ${sizes} entries`, { file });
+  }
 }
 
 function sideOf(name: string): 'source' | 'target' {

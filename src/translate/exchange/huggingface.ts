@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { InputError } from '../../errors.js';
-import { readBytes, readText } from '../../files.js';
+import { readBytes, readJsonFile } from '../../files.js';
 import { readSafetensors, type StoredTensor } from '../../optim/safetensors.js';
 import { openTorchFile, TorchTensor, widened } from '../../optim/torch-file.js';
 import type { Activation, TranslationModel } from '../model/config.js';
@@ -61,7 +62,7 @@ class Settings {
 
   constructor(folder: string, name: string, needed = true) {
     this.file = join(folder, name);
-    this.values = needed || existsSync(this.file) ? parseObject(this.file) : {};
+    this.values = needed || existsSync(this.file) ? readJsonFile(this.file, objectSchema) : {};
   }
 
   get(key: string): unknown {
@@ -98,17 +99,7 @@ class Settings {
   }
 }
 
-function parseObject(file: string): Readonly<Record<string, unknown>> {
-  let value: unknown;
-  try {
-    value = JSON.parse(readText(file));
-  } catch (error) {
-    if (error instanceof InputError) throw error;
-    throw new InputError(`not JSON: ${(error as Error).message}`, { file });
-  }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw new InputError('expected a JSON object', { file });
-}
+const objectSchema = z.record(z.string(), z.unknown());
 
 const ACTIVATIONS: Readonly<Record<string, Activation>> = { relu: 'relu', gelu: 'gelu', swish: 'swish', silu: 'swish' };
 
@@ -286,7 +277,7 @@ function openTensors(folder: string): OpenTensors {
   );
   if (existsSync(whole)) return storedTensors([whole]);
   if (existsSync(index)) {
-    const parts = Object.values((parseObject(index).weight_map ?? {}) as Record<string, string>);
+    const parts = Object.values((readJsonFile(index, objectSchema).weight_map ?? {}) as Record<string, string>);
     return storedTensors([...new Set(parts)].map((name) => join(folder, name)));
   }
   if (existsSync(pickled)) return pickledTensors(pickled);

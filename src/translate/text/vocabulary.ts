@@ -56,9 +56,15 @@ export class Vocabulary {
     return tokens;
   }
 
-  /** fairseq's `dict.txt`: `token count` a line, without the special tokens. */
+  /** fairseq's `dict.txt`: `token count` a line, without the special tokens; a repeated token says so. */
   format(): string {
-    return this.entries.map(([token, count]) => `${token} ${count}\n`).join('');
+    const seen = new Set<string>(specialNames);
+    const lines = this.entries.map(([token, count]) => {
+      const overwrites = seen.has(token) ? ' #fairseq:overwrite' : '';
+      seen.add(token);
+      return `${token} ${count}${overwrites}\n`;
+    });
+    return lines.join('');
   }
 }
 
