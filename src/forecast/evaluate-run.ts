@@ -28,6 +28,7 @@ export const evaluateForecastRun: Evaluate = async (run, flags) => {
     'loss',
     'unit',
     'computationAware',
+    'speculate',
   );
   const { split, data, columns, from, to, backtest, predictions, against, threads } = flags as EvaluateForecastFlags;
   if (split !== undefined && split !== 'test' && split !== 'validation') {
