@@ -4,7 +4,15 @@ import { InputError } from '../errors.js';
 import { removeAbandoned } from '../files.js';
 import { LATENCY_UNITS } from '../metrics/index.js';
 import type { Evaluate, EvaluateFlags } from '../schedule/index.js';
-import { addPolicyFlags, checkpointOption, penaltyOf, policyHelp, positiveNumber, wholeNumber } from './flags.js';
+import {
+  addPolicyFlags,
+  checkpointOption,
+  penaltyOf,
+  policyHelp,
+  positiveNumber,
+  speculateOption,
+  wholeNumber,
+} from './flags.js';
 import { columnsOption, mapOf, neutraliseOption } from './forecast-flags.js';
 import { runFolder } from './names.js';
 import { nextLines, warn } from './terminal.js';
@@ -46,6 +54,7 @@ export function registerEvaluate(program: Command): void {
         'translation: hypotheses are compared by log p over length^a (default: 1)',
       ).argParser(penaltyOf),
     )
+    .addOption(speculateOption())
     .addOption(checkpointOption())
     .addOption(
       new Option(

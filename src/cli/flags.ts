@@ -77,6 +77,12 @@ export interface SearchFlags {
   readonly threads: string;
 }
 
+/** `--speculate`. */
+export function speculateOption(): Option {
+  const what = 'tokens to try further with the beam before one is written while the source goes on (default: 0)';
+  return new Option('--speculate <n>', what).argParser(wholeNumber('--speculate', 0, 100));
+}
+
 export interface SearchSettings {
   readonly beam: number;
   readonly earlyEnd: 'allow' | 'block';

@@ -73,7 +73,7 @@ export function registerPrepare(program: Command): void {
     )
     .option(
       '--max-tokens <tokens>',
-      'the same after byte pair encoding',
+      'the same after byte pair encoding, ends of sentences counted, as problem.model.maxPositions does',
       wholeNumber('--max-tokens', 0),
       defaultFilters.maxTokens,
     )

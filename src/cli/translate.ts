@@ -11,6 +11,7 @@ import {
   policyHelp,
   type SearchFlags,
   searchOf,
+  speculateOption,
   wholeNumber,
 } from './flags.js';
 import { builtInModel, runFolder } from './names.js';
@@ -19,6 +20,7 @@ import { readInput, splitLines } from './score-input.js';
 
 interface TranslateFlags extends SearchFlags, PolicyFlags {
   readonly nbest?: string;
+  readonly speculate?: number;
   readonly input?: string;
   readonly trace?: boolean;
 }
@@ -30,6 +32,7 @@ export function registerTranslate(program: Command): void {
     .description('Translate text with a trained model while it arrives.')
     .argument('[run]', 'run folder of a translation model (default: the small model that comes with the tool)');
   addSearchFlags(addPolicyFlags(command))
+    .addOption(speculateOption())
     .addOption(new Option('--input <file>', 'translate the lines of a file in batches (.gz is read too)'))
     .option('--nbest <n>', 'with --input: the n best of each line, as NUMBER ||| TEXT ||| SCORE; at most the beam')
     .addOption(new Option('--trace', 'print every READ and WRITE as a line of its own').conflicts('input'))
@@ -57,7 +60,8 @@ async function translateCommand(given: string | undefined, flags: TranslateFlags
   const run = given === undefined ? builtInModel.folder : runFolder(given);
   const [policyText, ...others] = policyTexts(flags) ?? [];
   if (others.length > 0) throw new InputError('expected one policy, found several', { key: '--policy' });
-  const { checkpoint, threads, ...search } = searchOf(flags);
+  const { checkpoint, threads, ...settings } = searchOf(flags);
+  const search = { ...settings, speculate: flags.speculate };
   const nbest = flags.nbest === undefined ? undefined : wholeNumber('--nbest')(flags.nbest);
   if (nbest !== undefined && flags.input === undefined) {
     throw new InputError('needs --input: a stream writes one translation', { key: '--nbest' });

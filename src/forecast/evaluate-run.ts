@@ -29,6 +29,7 @@ export const evaluateForecastRun: Evaluate = async (run, flags) => {
     'loss',
     'unit',
     'computationAware',
+    'speculate',
   );
   const { split, data, columns, from, to, backtest, neutralise, predictions, against, threads } =
     flags as EvaluateForecastFlags;

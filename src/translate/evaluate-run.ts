@@ -16,6 +16,7 @@ interface TranslationFlags extends EvaluateFlags {
   readonly beam?: number;
   readonly earlyEnd?: 'allow' | 'block';
   readonly lengthPenalty?: number;
+  readonly speculate?: number;
   readonly checkpoint?: CheckpointChoice;
   readonly loss?: boolean;
   readonly unit?: LatencyUnit;
@@ -27,7 +28,7 @@ export const evaluateTranslationRun: Evaluate = async (run, flags: TranslationFl
   refuseFlags(flags, 'translation', 'against', 'columns', 'from', 'to', 'backtest', 'neutralise', 'predictions');
   if (flags.loss) return evaluateLoss(run, flags);
   const { split = 'test', data: corpus, models, checkpoint = 'best', threads, unit, computationAware } = flags;
-  const { beam, earlyEnd, lengthPenalty } = { ...searchDefaults, ...given(flags) };
+  const { beam, earlyEnd, lengthPenalty, speculate } = { ...searchDefaults, ...given(flags) };
   const policies = policyTexts(flags);
   const progress = new ProgressOfPolicies();
   const onProgress = progress.update.bind(progress);
@@ -41,6 +42,7 @@ export const evaluateTranslationRun: Evaluate = async (run, flags: TranslationFl
     beam,
     earlyEnd,
     lengthPenalty,
+    speculate,
     checkpoint,
     threads,
     unit,
@@ -58,15 +60,16 @@ export const evaluateTranslationRun: Evaluate = async (run, flags: TranslationFl
     beam,
     early_end: earlyEnd,
     length_penalty: lengthPenalty,
+    speculate,
     checkpoint,
     results: scores.map(figures),
   };
-  const setting = `${split} of ${evaluatedDataInWords(data)}, beam ${beam}, early end ${earlyEnd}ed, ${checkpointInWords(checkpoint)}`;
+  const setting = `${split} of ${evaluatedDataInWords(data)}, beam ${beam}${speculate > 0 ? `, speculating ${speculate}` : ''}, early end ${earlyEnd}ed, ${checkpointInWords(checkpoint)}`;
   return { json, text: flags.all ? textOf(scores, setting) : shortText(scores, setting, run) };
 };
 
-function given({ beam, earlyEnd, lengthPenalty }: TranslationFlags): Partial<SearchOptions> {
-  const all = Object.entries({ beam, earlyEnd, lengthPenalty });
+function given({ beam, earlyEnd, lengthPenalty, speculate }: TranslationFlags): Partial<SearchOptions> {
+  const all = Object.entries({ beam, earlyEnd, lengthPenalty, speculate });
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
@@ -80,6 +83,7 @@ const evaluateLoss: Evaluate = async (run, flags: TranslationFlags) => {
     'beam',
     'earlyEnd',
     'lengthPenalty',
+    'speculate',
     'checkpoint',
     'data',
     'unit',

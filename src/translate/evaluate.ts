@@ -40,7 +40,8 @@ import { special } from './text/vocabulary.js';
 import { openData } from './training.js';
 
 /** With which policies and which search to translate, and what. */
-export interface TranslationEvaluationOptions extends Pick<SearchOptions, 'beam' | 'earlyEnd' | 'lengthPenalty'> {
+export interface TranslationEvaluationOptions
+  extends Pick<SearchOptions, 'beam' | 'earlyEnd' | 'lengthPenalty' | 'speculate'> {
   /** Policies to evaluate with, as `parsePolicies` reads them. Default the one that the model was trained for. */
   readonly policies?: readonly string[];
   /** Further runs that the policies may choose among, with the same vocabularies. Default none. */
@@ -126,7 +127,7 @@ export async function evaluateTranslation(
   options: TranslationEvaluationOptions = {},
 ): Promise<TranslationScores[]> {
   const { split = 'test', beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd, models = [] } = options;
-  const { lengthPenalty = searchDefaults.lengthPenalty } = options;
+  const { lengthPenalty = searchDefaults.lengthPenalty, speculate = searchDefaults.speculate } = options;
   const { threads, checkpoint = 'best', batch, onProgress, computationAware: clock } = options;
   const translator = await Translator.open(run, { beam, threads, checkpoint }, models);
   try {
@@ -139,18 +140,18 @@ export async function evaluateTranslation(
     const scores: TranslationScores[] = [];
     for (const policy of policies) {
       const started = performance.now();
-      const search = { beam, earlyEnd, lengthPenalty };
+      const search = { beam, earlyEnd, lengthPenalty, speculate };
       const progress = (done: number): void => onProgress?.(policy.name, done, test.ids.length);
       const decoded =
         clock === undefined
           ? await translator.translate(test.ids, policy, { ...search, batch, onProgress: progress })
           : await translator.timedStreams(test.arriving, policy, { ...search, onProgress: progress });
       const speed = (1000 * test.ids.length) / (performance.now() - started);
-      const name = folderName(policy, { split, beam, earlyEnd, lengthPenalty, models, checkpoint });
+      const name = folderName(policy, { split, ...search, models, checkpoint });
       const folder = evaluationFolder(run, unit === latencyUnit(language) ? name : `${name}-by-${unit}`, data);
       const measured = score(translator.target, test, decoded, { tokenize, unit, clock });
       const result = { policy: policy.name, k: waitOf(policy), data, ...measured.scores, speed, folder };
-      const decoding = { split, beam, earlyEnd, lengthPenalty, models, checkpoint };
+      const decoding = { split, ...search, models, checkpoint };
       save(folder, test, measured, { ...result, ...decoding, step: translator.step });
       scores.push(result);
     }
@@ -218,12 +219,16 @@ function dataOf(run: string, corpus: string | undefined): { data: DataConfig; ow
 function folderName(
   policy: Policy,
   options: Required<
-    Pick<TranslationEvaluationOptions, 'split' | 'beam' | 'earlyEnd' | 'lengthPenalty' | 'models' | 'checkpoint'>
+    Pick<
+      TranslationEvaluationOptions,
+      (keyof typeof searchDefaults & keyof TranslationEvaluationOptions) | 'split' | 'models' | 'checkpoint'
+    >
   >,
 ): string {
-  const { split, beam, earlyEnd, lengthPenalty, models, checkpoint } = options;
+  const { split, beam, earlyEnd, lengthPenalty, speculate, models, checkpoint } = options;
   const parts = [split, fileNameOf(policy), 'beam', beam];
   if (lengthPenalty !== searchDefaults.lengthPenalty) parts.push('length-penalty', lengthPenalty);
+  if (speculate > 0) parts.push('speculate', speculate);
   if (earlyEnd === 'block') parts.push('no-early-end');
   if (models.length > 0) parts.push(models.length + 1, 'models');
   if (checkpoint !== 'best') parts.push(checkpoint.replace(':', '-'));

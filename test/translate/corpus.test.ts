@@ -20,6 +20,7 @@ import { defaultFilters, encodeSplit } from '../../src/translate/corpus/encode-s
 import { importFairseq } from '../../src/translate/corpus/fairseq.js';
 import { type PrepareOptions, prepareTranslation } from '../../src/translate/corpus/prepare.js';
 import { idTypeFor, SequenceFile, SequenceWriter } from '../../src/translate/corpus/sequence-file.js';
+import { modelSchema } from '../../src/translate/model/config.js';
 import { loadLanguages } from '../../src/translate/text/languages.js';
 import { textPipeline } from '../../src/translate/text/pipeline.js';
 import { toyText, writeToyText } from '../../src/translate/toy.js';
@@ -220,6 +221,19 @@ describe('preparing a corpus', () => {
     expect(summary.splits.train.filtered).toEqual({ empty: 2, length: 1, ratio: 1, tokens: 1 });
     expect(summary.splits.train.pairs).toBe(1);
     expect(summary.splits.test).toMatchObject({ lines: 6, pairs: 6, emptyKept: 2 });
+  });
+
+  it('leaves no training pair that the model has no positions for, with its end', async () => {
+    // 1,024 words and their end are one more than the 1,024 positions of a model; 1,023 and their end are as many.
+    const lines = ['a b', 'a '.repeat(1024), 'a '.repeat(1023)];
+    write('train', lines, lines);
+    const filters = { ...defaultFilters, maxLength: 5000 };
+    const { summary } = await prepareTranslation(
+      options({ learning: { joint: false, sharedVocabulary: false, filters } }),
+    );
+    expect(summary.splits.train.filtered).toMatchObject({ tokens: 1 });
+    expect(summary.splits.train.target.longest).toBe(1024);
+    expect(modelSchema.parse({}).maxPositions).toBe(defaultFilters.maxTokens);
   });
 
   it('maps tokens rarer than the minimum count to the unknown token', async () => {

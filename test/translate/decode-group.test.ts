@@ -47,6 +47,57 @@ describe('a round of writing', () => {
   });
 });
 
+describe('sentences that are done', () => {
+  /** A model that writes 5 forever; of the sentences whose column is in `ends`, the end. It remembers what it was given. */
+  function ending(ends: ReadonlySet<number>) {
+    const given: { tokens: readonly (readonly number[])[]; visible: readonly number[] }[] = [];
+    const write = async (target: Cache, _: Cache, { tokens, visible }: (typeof given)[number]): Promise<Candidates> => {
+      given.push({ tokens, visible });
+      const data = Float32Array.from(tokens, (_, column) => column);
+      target.append({ 'new.keys': { data, shape: [1, tokens.length, 1] } });
+      const best = tokens.flatMap((_, column) => (ends.has(column) ? [END, 5, 6] : [5, END, 6]));
+      return { width: 3, tokens: Int32Array.from(best), scores: new Float32Array(best.length) };
+    };
+    const flags = { beam: 1, maxPositions: 50, redecodes: false, reencodes: false };
+    return { model: { ...flags, write } as unknown as StepModel, given };
+  }
+
+  const group = (model: StepModel, count: number) => ({
+    sentences: Array.from({ length: count }, () => {
+      const sentence = new Sentence(waitK(1), { beam: 1 }, model);
+      sentence.take(false);
+      sentence.take(false);
+      return sentence;
+    }),
+    target: new Cache(['keys'], 1, count),
+    memory: numbered(count),
+  });
+
+  it('stay in the batch until an eighth has ended, and are not written to', async () => {
+    const ends = new Set([3]);
+    const { model, given } = ending(ends);
+    let now = await writeRound(model, group(model, 10));
+    // One of ten has ended: its column stays, and is fed what is not looked at.
+    expect([now.sentences.length, now.memory.batch]).toEqual([10, 10]);
+    now = await writeRound(model, now);
+    expect(given[1].tokens).toEqual(Array.from({ length: 10 }, (_, i) => [i === 3 ? END : 5]));
+    expect(given[1].visible).toEqual(Array.from({ length: 10 }, (_, i) => (i === 3 ? 1 : 2)));
+    const [first, , , third] = now.sentences;
+    expect([first.search.tokens, third.search.tokens]).toEqual([[5, 5], []]);
+    // A second one: two of ten are more than an eighth, and the caches close up around both.
+    ends.add(0);
+    now = await writeRound(model, now);
+    expect(now.sentences).toHaveLength(8);
+    expect(content(now.memory)).toEqual([1, 2, 4, 5, 6, 7, 8, 9]);
+    expect(content(now.target)).toEqual(Array(3).fill([1, 2, 4, 5, 6, 7, 8, 9]).flat());
+  });
+
+  it('leave an empty group when all have ended', async () => {
+    const { model } = ending(new Set([0, 1]));
+    expect((await writeRound(model, group(model, 2))).sentences).toEqual([]);
+  });
+});
+
 describe('a cache', () => {
   it('closes up in place around the columns that are kept, and goes on', () => {
     const cache = new Cache(['keys'], 2, 4, 2);

@@ -63,6 +63,18 @@ describe.each([
     );
   });
 
+  it('write the tokens of a batch in which some have ended long before others, and of the next in its arrays', async () => {
+    const sentences = Array.from({ length: 40 }, (_, i) =>
+      Array.from({ length: 1 + (i % 9) }, (_, j) => 4 + ((i + 3 * j) % 13)),
+    );
+    for (const options of [{ beam: 1 }, { beam: 3, earlyEnd: 'block' }] as const) {
+      const batch = await decodeInLockstep(model, sentences.map(ended), waitK(2), { ...options, batch: 20 });
+      for (const [i, sentence] of sentences.entries()) {
+        expect((await stream(model, sentence, 2, options)).decoded).toEqual(batch[i]);
+      }
+    }
+  });
+
   it('do not change what is written before a later source word is read', async () => {
     const cases = fc.record({
       sentence: words.filter(({ length }) => length > 0),

@@ -68,7 +68,7 @@ export async function encodeSplit(
     if (tooFewOrMany) return tooFewOrMany;
     const sourceIds = languages.source.vocabulary.encode(source.segment(sourceWords));
     const targetIds = languages.target.vocabulary.encode(target.segment(targetWords));
-    const tooLong = filters && rejectTokens(sourceIds.length - 1, targetIds.length - 1, filters);
+    const tooLong = filters && rejectTokens(sourceIds.length, targetIds.length, filters);
     if (tooLong) return tooLong;
     writers.source.append(sourceIds);
     writers.target.append(targetIds);
@@ -111,7 +111,7 @@ export async function encodeSplit(
 export interface Filters {
   /** Most words on either side, before byte pair encoding. Default 175. */
   readonly maxLength: number;
-  /** Most tokens on either side, after byte pair encoding. Default 1,024. */
+  /** Most tokens on either side, after byte pair encoding, the end of the sentence counted. Default 1,024. */
   readonly maxTokens: number;
   /** Largest ratio between the numbers of words of the two sides. Default no limit. */
   readonly ratio?: number;
@@ -138,6 +138,7 @@ export function rejectWords(source: number, target: number, filters: Filters): F
   return undefined;
 }
 
+/** Of pairs whose ends are counted, as `model.maxPositions` counts them. */
 export function rejectTokens(source: number, target: number, filters: Filters): FilterReason | undefined {
   return Math.max(source, target) > filters.maxTokens ? 'tokens' : undefined;
 }

@@ -84,22 +84,28 @@ export async function decodeInLockstep(
   sources.forEach(({ length }, i) => {
     if (length > model.maxPositions) throw tooLong(length, model.maxPositions, i + 1);
   });
-  const order = sources.map((_, i) => i).sort((a, b) => sources[a].length - sources[b].length || a - b);
+  // The longest first: what was made for them has room for the others.
+  const order = sources.map((_, i) => i).sort((a, b) => sources[b].length - sources[a].length || a - b);
   const results = new Array<Decoded>(sources.length);
+  const spare: Spare = {};
   for (let start = 0; start < order.length; start += batch) {
     const chosen = order.slice(start, start + batch);
-    const decoded = await decodeTogether(
-      model,
-      chosen.map((i) => sources[i]),
-      policy,
-      options,
-    );
+    const known = chosen.map((i): Known => ({ source: sources[i], sentence: new Sentence(policy, options, model) }));
+    await decodeTogether(model, known, spare);
     chosen.forEach((i, at) => {
-      results[i] = decoded[at];
+      results[i] = known[at].sentence.decoded;
     });
     onProgress?.(start + chosen.length);
   }
   return results;
+}
+
+/** Arrays of caches that are not used any more: filling new ones would take longer than computing what is in them. */
+interface Spare {
+  memory?: Float32Array[];
+  target?: Float32Array[];
+  /** The other one of two caches of the target that take turns while a beam changes its order. */
+  other?: Float32Array[];
 }
 
 /** A sentence with its source. */
@@ -110,35 +116,33 @@ interface Known {
   memory?: Cache;
 }
 
-async function decodeTogether(
-  model: StepModel,
-  sources: readonly ArrayLike<number>[],
-  policy: Policy,
-  options: SearchOptions,
-): Promise<Decoded[]> {
-  const all = sources.map((source): Known => ({ source, sentence: new Sentence(policy, options, model) }));
+async function decodeTogether(model: StepModel, all: readonly Known[], spare: Spare): Promise<void> {
   const begun = all.filter(({ source }) => source.length > 1);
   for (const one of all) if (!begun.includes(one)) one.sentence.takeNothing();
-  if (begun.length > 0) await writeAll(model, begun);
-  return all.map(({ sentence }) => sentence.decoded);
+  if (begun.length > 0) await writeAll(model, begun, spare);
 }
 
-async function writeAll(model: StepModel, all: readonly Known[]): Promise<void> {
+async function writeAll(model: StepModel, all: readonly Known[], spare: Spare): Promise<void> {
   const sources = all.map(({ source }) => source);
   const lengths = sources.map(({ length }) => length);
   // What a unidirectional encoder makes of a token does not depend on those after it: all are encoded at once, and a
   // sentence sees as many as it has read.
-  const memory = model.reencodes ? model.source(all.length).memory : await model.encode(sources, lengths);
+  const memory = model.reencodes ? model.source(all.length).memory : await model.encode(sources, lengths, spare.memory);
   const sentences = all.map(({ sentence }) => sentence);
-  let group: Group = { sentences, memory, target: model.target(all.length) };
-  while (group.sentences.length > 0) {
-    const active = all.filter(({ sentence }) => !sentence.search.done);
+  const target = model.target(all.length, spare.target);
+  // Most translations are about as long as their sources.
+  target.reserve(Math.max(...lengths) + 4);
+  let group: Group = { sentences, memory, target, other: spare.other };
+  for (let active = all; active.length > 0; active = active.filter(({ sentence }) => !sentence.search.done)) {
     const changed = active.filter(readOn);
     if (changed.length > 0) {
       group = afterReading(model, group, model.reencodes ? await encodeAgain(model, active, changed) : undefined);
     }
     group = await writeRound(model, group);
   }
+  if (!model.reencodes) spare.memory = group.memory.storage;
+  spare.target = group.target.storage;
+  spare.other = group.other;
 }
 
 /** Reads until the policy wants to write; says whether anything was read. */
@@ -163,47 +167,72 @@ async function encodeAgain(model: StepModel, active: readonly Known[], changed: 
 
 /** Sentences that write together: one column of the caches for each hypothesis of each, in order. */
 export interface Group {
+  /** Some may be done already: their columns are left where they are until it pays to close up around them. */
   readonly sentences: readonly Sentence[];
   readonly target: Cache;
   /** Keys and values of the source. */
   readonly memory: Cache;
+  /** Arrays for the target's cache when its columns change their order. */
+  readonly other?: Float32Array[];
 }
 
+/** Share of the columns that may belong to sentences that are done. */
+const IDLE = 1 / 8;
+
 /**
- * One target token for every hypothesis of every sentence, all of the same length. Whatever the target's cache lacks of
- * what is written is taken in first. Returns the group of those that go on.
+ * One target token for every hypothesis of every sentence that is not done, all of the same length. Whatever the target's
+ * cache lacks of what is written is taken in first. Returns the group of those that go on.
  */
-export async function writeRound(model: StepModel, { sentences, target, memory }: Group): Promise<Group> {
+export async function writeRound(model: StepModel, group: Group): Promise<Group> {
+  const { sentences, target, memory } = group;
   const rows = sentences.flatMap((sentence) => sentence.search.hypotheses.map(({ tokens }) => ({ sentence, tokens })));
+  const inputs = rows.map(({ sentence, tokens }) =>
+    sentence.search.done ? undefined : [special.eos, ...tokens].slice(target.length),
+  );
+  const idle = (inputs.find((tokens) => tokens !== undefined) ?? []).map(() => special.eos);
   const candidates = await model.write(target, memory, {
-    tokens: rows.map(({ tokens }) => [special.eos, ...tokens].slice(target.length)),
+    tokens: inputs.map((tokens) => tokens ?? idle),
     lengths: rows.map(() => target.length),
-    visible: rows.map(({ sentence }) => sentence.read),
+    visible: rows.map(({ sentence }) => (sentence.search.done ? 1 : sentence.read)),
   });
-  const kept: number[] = [];
+  /** Columns of sentences that go on, and of all. */
+  const [kept, all]: [number[], number[]] = [[], []];
   let first = 0;
   for (const sentence of sentences) {
     const count = sentence.search.hypotheses.length;
-    for (const parent of sentence.write(candidates, first)) kept.push(first + parent);
+    const columns = Array.from({ length: count }, (_, i) => first + i);
+    const parents = sentence.search.done ? [] : sentence.write(candidates, first).map((parent) => first + parent);
+    kept.push(...parents);
+    all.push(...(sentence.search.done ? columns : parents));
     first += count;
   }
+  if (kept.length === 0) return { ...group, sentences: [] };
+  const mayIdle = !model.reencodes && !model.redecodes && all.every((column, row) => column === row);
+  if (mayIdle && all.length === rows.length && kept.length > (1 - IDLE) * all.length) return group;
   const same = (column: number, row: number): boolean => column === row;
   const sameSentence = (column: number, row: number): boolean => rows[column].sentence === rows[row].sentence;
+  const next = rearranged(target, kept, same, group.other);
   return {
     sentences: sentences.filter(({ search }) => !search.done),
-    target: rearranged(target, kept, same),
+    target: next,
     memory: rearranged(memory, kept, sameSentence),
+    other: next.storage === target.storage ? group.other : target.storage,
   };
 }
 
 /** The group after something was read, over the new keys and values of the source if there are any. */
 export function afterReading(model: StepModel, group: Group, memory: Cache = group.memory): Group {
-  const { sentences, target } = group;
-  return { sentences, memory, target: model.redecodes ? model.target(target.batch) : target };
+  const { sentences, target, other } = group;
+  return { sentences, memory, target: model.redecodes ? model.target(target.batch, target.storage) : target, other };
 }
 
-function rearranged(cache: Cache, columns: readonly number[], same: (column: number, row: number) => boolean): Cache {
+function rearranged(
+  cache: Cache,
+  columns: readonly number[],
+  same: (column: number, row: number) => boolean,
+  arrays?: Float32Array[],
+): Cache {
   if (columns.length === cache.batch && columns.every(same)) return cache;
   const rising = columns.length > 0 && columns.every((column, i) => i === 0 || column > columns[i - 1]);
-  return rising ? cache.narrowed(columns) : cache.select(columns);
+  return rising ? cache.narrowed(columns) : cache.select(columns, arrays);
 }

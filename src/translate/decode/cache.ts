@@ -27,10 +27,15 @@ export class Cache {
     return this.steps;
   }
 
-  /** What is kept, as inputs of a program. The views are valid until the next `append`. */
-  feeds(): Record<string, Value> {
-    const size = this.steps * this.batch * this.width;
-    const shape = [this.steps, this.batch, this.width];
+  /** The arrays, for another cache once this one is not used any more. */
+  get storage(): Float32Array[] {
+    return this.arrays;
+  }
+
+  /** What is kept, or its first steps, as inputs of a program. The views are valid until the next `append`. */
+  feeds(steps = this.steps): Record<string, Value> {
+    const size = steps * this.batch * this.width;
+    const shape = [steps, this.batch, this.width];
     return Object.fromEntries(this.names.map((name, i) => [name, { data: this.arrays[i].subarray(0, size), shape }]));
   }
 
@@ -54,9 +59,21 @@ export class Cache {
     this.steps += added;
   }
 
-  /** A cache with the given columns of this one, in that order; a column may be taken several times. */
-  select(columns: ArrayLike<number>): Cache {
-    const taken = new Cache(this.names, this.width, columns.length, this.capacity);
+  /** An empty cache in arrays that others have left. */
+  static within(names: readonly string[], width: number, batch: number, arrays: Float32Array[]): Cache {
+    return new Cache(names, width, batch, Math.floor((arrays[0]?.length ?? 0) / (batch * width)), arrays);
+  }
+
+  /**
+   * A cache with the given columns of this one, in that order; a column may be taken several times. With `arrays` to keep
+   * them in, which are not those of this cache.
+   */
+  select(columns: ArrayLike<number>, arrays?: Float32Array[]): Cache {
+    const taken =
+      arrays === undefined
+        ? new Cache(this.names, this.width, columns.length, this.capacity)
+        : Cache.within(this.names, this.width, columns.length, arrays);
+    taken.reserve(this.steps + 1);
     taken.steps = this.steps;
     for (let step = 0; step < this.steps; step++) {
       for (let to = 0; to < columns.length; to++) this.copyStep(step, columns[to], taken, step, to);
@@ -96,8 +113,8 @@ export class Cache {
     const [{ names, width }] = caches;
     const batch = caches.length;
     const length = Math.max(...caches.map((cache) => cache.length));
-    const room = arrays === undefined ? length + 1 : Math.floor((arrays[0]?.length ?? 0) / (batch * width));
-    const joined = new Cache(names, width, batch, room, arrays);
+    const joined =
+      arrays === undefined ? new Cache(names, width, batch, length + 1) : Cache.within(names, width, batch, arrays);
     joined.reserve(length + 1);
     joined.steps = length;
     caches.forEach((cache, column) => {
@@ -127,7 +144,8 @@ export class Cache {
     }
   }
 
-  private reserve(steps: number): void {
+  /** Makes room for this many steps. */
+  reserve(steps: number): void {
     if (steps <= this.capacity) return;
     this.capacity = Math.max(steps, 2 * this.capacity, 16);
     const size = this.capacity * this.batch * this.width;

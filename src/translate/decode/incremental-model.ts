@@ -57,6 +57,7 @@ export class IncrementalModel implements TokenModel<IncrementalState> {
         memory: memories[i],
         heads: question.attention && chosenHeads(this.model, question.attention),
         ended: source[read - 1] === special.eos,
+        kept: question.written === undefined ? undefined : question.written + 1,
       };
       // What is decoded for another wait may be asked for again, that for another number of source tokens will not.
       return redecode
@@ -133,6 +134,8 @@ interface TargetQuestion {
   readonly heads?: readonly number[];
   /** The end of the source is among what is seen at last. */
   readonly ended: boolean;
+  /** Inputs that are decoded for good; the others may have to see more of the source another time. Default all. */
+  readonly kept?: number;
   /** The key of prefixes that see of the source what this question does. */
   readonly key: string;
   /** Nothing is kept under other keys of this group than those that are asked for. */
@@ -152,7 +155,15 @@ async function answersTo(
   for (let left = rows.filter(lacking); left.length > 0; left = left.filter(lacking)) {
     for (const alike of runningTogether(left)) await takeIn(model, alike, joined);
   }
-  return rows.map(({ decoded }) => decoded.answer!);
+  const answers = rows.map(({ decoded }) => decoded.answer!);
+  for (const { decoded, kept = decoded.inputs.length } of rows) {
+    if (kept === decoded.inputs.length) continue;
+    decoded.inputs = decoded.inputs.slice(0, kept);
+    decoded.cache.truncate(kept);
+    // The answer is that to another question.
+    decoded.visible = -1;
+  }
+  return answers;
 }
 
 interface Row extends TargetQuestion {

@@ -10,6 +10,12 @@ export interface SearchOptions {
   readonly earlyEnd?: 'allow' | 'block';
   /** α: finished hypotheses are compared by Σ log p / length^α, the end counted. Default 1, the mean; 0: the sum. */
   readonly lengthPenalty?: number;
+  /**
+   * Tokens that are tried further with the beam before each token is written while the source goes on: the first token of
+   * the best attempt is written (Zheng et al. 2019, speculative beam search). Delays stay; computing takes longer.
+   * Default 0: the best token is written at once.
+   */
+  readonly speculate?: number;
   /** How many of the best finished hypotheses `Decoded.nbest` lists, at most `beam`. Default 0: none. */
   readonly nbest?: number;
   /** Longest output for n source tokens: ratio · n + extra. Default 2 · n + 10. */
@@ -20,6 +26,7 @@ export const searchDefaults: Required<SearchOptions> = {
   beam: 5,
   earlyEnd: 'allow',
   lengthPenalty: 1,
+  speculate: 0,
   nbest: 0,
   maxLength: { ratio: 2, extra: 10 },
 };
@@ -49,6 +56,14 @@ interface Hypothesis {
   readonly score: number;
 }
 
+/** What is tried before a token is written. */
+interface Attempt extends Hypothesis {
+  /** Log p of the first token that is not written yet. */
+  readonly first: number;
+  /** It has ended. */
+  readonly ended: boolean;
+}
+
 /**
  * The search for the translation of one sentence: one hypothesis, extended greedily, while the end of the source is
  * not known, and from then on beam search with the score Σ log p / length^α, the end counted (appendix B: α = 1).
@@ -59,6 +74,8 @@ export class Search {
   private readonly finished: Hypothesis[] = [];
   private over = false;
   private early = false;
+  /** What is written, and attempts to go on that have ended, while others are tried. */
+  private draft: { readonly written: Hypothesis; readonly ended: Attempt[] } | undefined;
   private readonly options: Required<SearchOptions>;
 
   /** `most`: no output can be longer than this, whatever the options say. */
@@ -67,13 +84,14 @@ export class Search {
       beam = searchDefaults.beam,
       earlyEnd = searchDefaults.earlyEnd,
       lengthPenalty = searchDefaults.lengthPenalty,
+      speculate = searchDefaults.speculate,
       nbest = searchDefaults.nbest,
       maxLength = searchDefaults.maxLength,
     }: SearchOptions,
     private readonly most: number,
   ) {
     if (nbest > beam) throw new InputError(`expected at most the beam of ${beam}, found ${nbest}`, { key: 'nbest' });
-    this.options = { beam, earlyEnd, lengthPenalty, nbest, maxLength };
+    this.options = { beam, earlyEnd, lengthPenalty, speculate, nbest, maxLength };
   }
 
   get done(): boolean {
@@ -85,14 +103,20 @@ export class Search {
     return this.early;
   }
 
-  /** Target tokens of each hypothesis. */
+  /** It tries how to go on: nothing is to be read before it has written. */
+  get drafting(): boolean {
+    return this.draft !== undefined;
+  }
+
+  /** Target tokens of each hypothesis; while it tries how to go on, those that are written. */
   get length(): number {
-    return this.hypotheses[0]?.tokens.length ?? 0;
+    return (this.draft?.written ?? this.hypotheses[0])?.tokens.length ?? 0;
   }
 
   /** Tokens of the best translation, without the end; while the search goes on, of the best hypothesis. */
   get tokens(): readonly number[] {
-    return this.over && this.finished.length > 0 ? this.ranked()[0].tokens : this.hypotheses[0].tokens;
+    if (this.over && this.finished.length > 0) return this.ranked()[0].tokens;
+    return (this.draft?.written ?? this.hypotheses[0]).tokens;
   }
 
   /** The best finished hypotheses, as many as `nbest` says, with their scores. One that ended early is alone. */
@@ -110,7 +134,8 @@ export class Search {
    * @param source number of source tokens if the end of the source has been read, its end not counted
    */
   advance(candidates: Candidates, row: number, source: number | undefined): readonly number[] {
-    return source === undefined ? this.greedy(candidates, row) : this.beamStep(candidates, row, source);
+    if (source !== undefined) return this.beamStep(candidates, row, source);
+    return this.options.speculate > 0 ? this.tryOn(candidates, row) : this.greedy(candidates, row);
   }
 
   /** Ends the search with the current hypotheses. */
@@ -129,14 +154,48 @@ export class Search {
   }
 
   private greedy(candidates: Candidates, row: number): readonly number[] {
-    const [hypothesis] = this.hypotheses;
     const { token, score } = this.proposal(candidates, row);
+    return this.commit(this.hypotheses[0], token, score);
+  }
+
+  /** Writes a token while the source goes on; its end ends the sentence early. */
+  private commit(written: Hypothesis, token: number, score: number): readonly number[] {
+    this.draft = undefined;
+    this.hypotheses = [written];
     if (token !== special.eos) {
-      this.hypotheses = [{ tokens: [...hypothesis.tokens, token], score: hypothesis.score + score }];
+      this.hypotheses = [{ tokens: [...written.tokens, token], score: written.score + score }];
       if (this.length < this.most) return [0];
     }
     this.early = true;
     return this.finish();
+  }
+
+  /** One token further with all attempts; after enough of them, the first token of the best is written. */
+  private tryOn(candidates: Candidates, row: number): readonly number[] {
+    const { beam, earlyEnd, speculate } = this.options;
+    const { written, ended } = this.draft ?? { written: this.hypotheses[0], ended: [] };
+    const next: Attempt[] = [];
+    const parents: number[] = [];
+    for (const [place, { parent, token, score }] of this.rank(candidates, row).entries()) {
+      const before = this.hypotheses[parent];
+      const first = this.draft === undefined ? score - written.score : (before as Attempt).first;
+      if (token !== special.eos && next.length < beam) {
+        next.push({ tokens: [...before.tokens, token], score, first, ended: false });
+        parents.push(parent);
+      } else if (token === special.eos && earlyEnd === 'allow' && place < beam) {
+        ended.push({ tokens: before.tokens, score, first, ended: true });
+      }
+    }
+    const depth = next[0].tokens.length - written.tokens.length;
+    if (depth <= speculate && next[0].tokens.length < this.most) {
+      this.draft = { written, ended };
+      this.hypotheses = next;
+      return parents;
+    }
+    const mean = (one: Attempt): number =>
+      (one.score - written.score) / (one.tokens.length - written.tokens.length + Number(one.ended));
+    const best = [...next, ...ended].reduce((a, b) => (mean(b) > mean(a) ? b : a));
+    return this.commit(written, best.tokens[written.tokens.length] ?? special.eos, best.first);
   }
 
   private beamStep(candidates: Candidates, row: number, source: number): readonly number[] {
@@ -238,7 +297,7 @@ export class Sentence {
 
   /** What to do after what the policy has looked at. */
   decide(proposals: readonly Proposal[]): Action {
-    if (this.ended) return 'WRITE';
+    if (this.ended || this.search.drafting) return 'WRITE';
     const action = this.policy.decide({ ...this.counts, proposals });
     if (action === 'WRITE' && this.read === 0) {
       throw new RangeError(`the policy ${this.policy.name} writes before it has read anything`);

@@ -92,17 +92,17 @@ export class StepModel {
     this.attention = tells ? { layers: shape.decoderLayers, heads: shape.heads } : undefined;
   }
 
-  /** Nothing read yet, for `batch` sentences. */
-  source(batch: number): SourceCache {
+  /** Nothing read yet, for `batch` sentences; the decoder's keys and values in `arrays`, if they are given. */
+  source(batch: number, arrays?: Float32Array[]): SourceCache {
     return {
       encoder: this.reencodes ? undefined : this.cache(this.encoder, 'encoder', batch),
-      memory: this.cache(this.decoder, 'source', batch),
+      memory: this.cache(this.decoder, 'source', batch, arrays),
     };
   }
 
-  /** Nothing written yet, for `batch` sentences. */
-  target(batch: number): Cache {
-    return this.cache(this.decoder, 'decoder', batch);
+  /** Nothing written yet, for `batch` sentences; in `arrays`, if they are given. */
+  target(batch: number, arrays?: Float32Array[]): Cache {
+    return this.cache(this.decoder, 'decoder', batch, arrays);
   }
 
   /** Encodes one more token of each sentence; `lengths` are those read before. For unidirectional encoders. */
@@ -119,14 +119,18 @@ export class StepModel {
   }
 
   /** Encodes sentences from their beginning, each the first `lengths[b]` tokens of `sources[b]`. */
-  async encode(sources: readonly ArrayLike<number>[], lengths: ArrayLike<number>): Promise<Cache> {
+  async encode(
+    sources: readonly ArrayLike<number>[],
+    lengths: ArrayLike<number>,
+    arrays?: Float32Array[],
+  ): Promise<Cache> {
     const batch = sources.length;
     const steps = Math.max(...Array.from(lengths));
     const tokens = new Array<number>(steps * batch).fill(0);
     sources.forEach((source, b) => {
       for (let t = 0; t < lengths[b]; t++) tokens[t * batch + b] = source[t];
     });
-    const { encoder, memory } = this.source(batch);
+    const { encoder, memory } = this.source(batch, arrays);
     const before = this.reencodes ? lengths : new Array<number>(batch).fill(0);
     const into = memory.room(steps);
     const outputs = await this.encoder.run(
@@ -147,6 +151,8 @@ export class StepModel {
     const timeMajor = Array.from({ length: added * batch }, (_, i) => tokens[i % batch][Math.floor(i / batch)]);
     const into = target.room(added);
     const decoder = attention ? await this.attendingDecoder() : this.decoder;
+    // What no row may see yet need not be looked at. Attention that decides itself looks ahead.
+    const seen = this.decides ? memory.length : Math.min(memory.length, Math.max(...visible));
     const outputs = await decoder.run(
       {
         tokens: integers(timeMajor, [added, batch]),
@@ -156,7 +162,7 @@ export class StepModel {
           ? { ended: integers(visible.map((_, row) => Number(ended[row] ?? false))) }
           : {}),
         ...target.feeds(),
-        ...memory.feeds(),
+        ...memory.feeds(seen),
       },
       [
         ...Object.keys(into),
@@ -194,9 +200,14 @@ export class StepModel {
   }
 
   /** The programs' inputs say what is kept: all whose names begin with their owner's. */
-  private cache({ inputs }: StepProgram, owner: 'encoder' | 'source' | 'decoder', batch: number): Cache {
+  private cache(
+    { inputs }: StepProgram,
+    owner: 'encoder' | 'source' | 'decoder',
+    batch: number,
+    arrays?: Float32Array[],
+  ): Cache {
     const names = inputs.filter((name) => name.startsWith(`${owner}.`));
-    return new Cache(names, this.width, batch);
+    return arrays === undefined ? new Cache(names, this.width, batch) : Cache.within(names, this.width, batch, arrays);
   }
 }
 

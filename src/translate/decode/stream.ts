@@ -90,7 +90,8 @@ export class TokenStream {
   /** Reads as far as the policy wants, then returns its questions; none if it waits for a source token or is done. */
   questions(): readonly Asked[] {
     const { sentence } = this;
-    if (sentence.policy !== this.policy) {
+    // What is being tried is written before another policy decides.
+    if (sentence.policy !== this.policy && !sentence.search.drafting) {
       requireAttention(this.policy, this.models);
       sentence.policy = this.policy;
       this.wantsToken = false;
@@ -114,7 +115,7 @@ export class TokenStream {
       attention: answers[i].attention?.[0],
     }));
     if (sentence.decide(proposals) === 'READ') this.wantsToken = true;
-    else sentence.write(sentence.ended ? stackedAnswers(answers) : answers[0], 0);
+    else sentence.write(looking.length > 0 ? answers[0] : stackedAnswers(answers), 0);
     this.announce();
   }
 
@@ -142,8 +143,8 @@ export class TokenStream {
 
   /** What the policy looks at; nothing where there is nothing to see yet, or nothing left to decide. */
   private get views(): readonly View[] {
-    const { policy, counts, ended } = this.sentence;
-    return ended || counts.read === 0 ? [] : (policy.look?.(counts) ?? []);
+    const { policy, counts, ended, search } = this.sentence;
+    return ended || search.drafting || counts.read === 0 ? [] : (policy.look?.(counts) ?? []);
   }
 
   private read(): boolean {
@@ -171,7 +172,9 @@ export class TokenStream {
     { model = 0, read = this.sentence.read, ...view }: View & Pick<Policy, 'attention'>,
     prefix: readonly number[],
   ): Asked {
-    return { model, question: { state: this.state(model), source: this.source, read, prefix, ...view } };
+    const { search } = this.sentence;
+    const tried = search.drafting ? { written: search.length } : {};
+    return { model, question: { state: this.state(model), source: this.source, read, prefix, ...tried, ...view } };
   }
 
   private state(model: number): object {

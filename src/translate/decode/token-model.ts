@@ -10,6 +10,11 @@ export interface Question<State extends object = object> {
   readonly read: number;
   /** Target tokens, without the start token. */
   readonly prefix: readonly number[];
+  /**
+   * Tokens of the prefix that are written. Those after them are only tried: when they are written, more of the source may
+   * be known. Default all.
+   */
+  readonly written?: number;
   /** As in `View`. */
   readonly wait?: number;
   /** As in `View`. */

@@ -112,7 +112,8 @@ export class Translator {
   translate(sources: readonly ArrayLike<number>[], policy: Policy, options?: DecodeOptions): Promise<Decoded[]> {
     const [{ steps }] = this.opened;
     // A policy that looks at nothing lets sentences write in lockstep, which is faster.
-    if (policy.look === undefined && !steps.decides) return decodeInLockstep(steps, sources, policy, options);
+    const together = policy.look === undefined && !steps.decides && (options?.speculate ?? 0) === 0;
+    if (together) return decodeInLockstep(steps, sources, policy, options);
     return decodeBatch(this.models, sources, policy, options);
   }
 
