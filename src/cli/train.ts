@@ -1,13 +1,13 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
 import { launch } from '../mpi.js';
 import { Ranks } from '../ranks.js';
 import { INTERRUPTED } from '../run/interrupt.js';
 import { formatFigure, wrapped } from '../text-table.js';
-import { setOption } from './flags.js';
+import { setOption, wholeNumber } from './flags.js';
 import { configFile, runFolder } from './names.js';
 import { reportError } from './report-errors.js';
 import { nextLines } from './terminal.js';
@@ -19,6 +19,7 @@ interface TrainOptions {
   readonly tasks?: string;
   readonly model?: string;
   readonly resume: boolean;
+  readonly until?: number;
   readonly quiet: boolean;
   readonly json: boolean;
 }
@@ -34,6 +35,11 @@ export function registerTrain(program: Command): void {
     .option('--tasks <n>', 'short for --set problem.tasks=<n>')
     .option('--model <name>', 'short for --set problem.model.name=<name>')
     .option('--resume', 'continue a run that was stopped or killed', false)
+    .addOption(
+      new Option('--until <updates>', 'pause after so many updates; nothing is tested yet').argParser(
+        wholeNumber('--until', 1),
+      ),
+    )
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print the result as JSON', false)
     .addHelpText(
@@ -68,11 +74,11 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
   const set = [...shorthands(options), ...options.set];
   const config = await withModules(() => loadConfig(trainConfigSchema, file, { set }));
   const folder = isFolder ? target : runPath(config, file);
-  const { resume, quiet } = options;
-  const { outcome, result } = await trainingRun(config, { folder, resume, quiet, ranks });
+  const { resume, until, quiet } = options;
+  const { outcome, result } = await trainingRun(config, { folder, resume, until, quiet, ranks });
 
   if (result === undefined) {
-    process.exitCode = INTERRUPTED;
+    if (until === undefined || outcome.signal !== undefined) process.exitCode = INTERRUPTED;
     return;
   }
   if (ranks !== undefined && ranks.rank > 0) return;

@@ -42,6 +42,8 @@ export interface TrainingRunOptions {
   readonly folder: string;
   /** Default false. */
   readonly resume?: boolean;
+  /** Pause after so many updates, before anything that follows a training: the test part is not looked at. Default: never. */
+  readonly until?: number;
   /** Show no progress. Default false. */
   readonly quiet?: boolean;
   readonly onEpisode?: (record: EpisodeRecord) => void;
@@ -83,7 +85,7 @@ export async function trainRun(
 
 /** Trains the problem of a configuration with its strategy, in a run folder. */
 export async function trainingRun(config: TrainConfig, options: TrainingRunOptions): Promise<TrainingRun> {
-  const { folder, resume, onEpisode, ranks } = options;
+  const { folder, resume, until, onEpisode, ranks } = options;
   const isFirst = ranks === undefined || ranks.rank === 0;
   const quiet = options.quiet === true || !isFirst;
   const random = new Random(config.seed);
@@ -101,7 +103,7 @@ export async function trainingRun(config: TrainConfig, options: TrainingRunOptio
     const extent = extentFor(problem, config.training);
     const total = totalUpdates(extent, strategy);
     const logEvery = config.logging.everySteps;
-    const sessionOptions = { folder, config, resume, total, quiet };
+    const sessionOptions = { folder, config, resume, total, until, quiet };
     const loop = async (session: Session): Promise<void> => {
       if (isFirst) problem.saveFiles?.(folder);
       try {
