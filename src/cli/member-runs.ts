@@ -44,6 +44,9 @@ export async function memberRuns(
       key: 'problem',
     });
   }
+  if (options.until !== undefined) {
+    throw new InputError('a run that consists of others is trained to its end, found --until', { key: 'problem' });
+  }
   // What is odd in the data is no progress: --quiet does not hide it.
   for (const line of notes) process.stderr.write(`${line}\n`);
   if (resume) requireSameMembers(folder, members);

@@ -129,13 +129,14 @@ function report(record: SweepRecord, { folder }: Plan, json: boolean): void {
     process.stdout.write(`${JSON.stringify({ folder, ...record })}\n`);
     return;
   }
-  const choices = record.choices.map(({ step, for: where, chosen }) => {
+  const choices = record.choices.map(({ step, for: where, chosen, looks }) => {
     const shown = (labels: Readonly<Record<string, string>>) =>
       Object.entries(labels)
         .map((pair) => pair.join('='))
         .join(',');
     const place = Object.keys(where).length === 0 ? '' : ` for ${shown(where)}`;
-    return `${step}${place}: ${chosen === null ? 'no candidate finished' : shown(chosen)}`;
+    const seen = looks && ` (of ${looks.configurations}, by ${looks.scores} validation scores)`;
+    return `${step}${place}: ${chosen === null ? 'no candidate finished' : `${shown(chosen)}${seen ?? ''}`}`;
   });
   const counts = [`${count('done')} done`, failed > 0 && `${failed} failed`, stopped > 0 && `${stopped} stopped`];
   const failures = record.runs

@@ -23,6 +23,7 @@ interface TrainOptions extends QueueFlags {
   readonly walkForward?: Readonly<Record<string, unknown>>;
   readonly budget?: string;
   readonly resume: boolean;
+  readonly until?: number;
   readonly quiet: boolean;
   readonly json: boolean;
   readonly cores: number;
@@ -49,6 +50,11 @@ export function registerTrain(program: Command): void {
       'choose sizes and updates for a training of 90s, 30m, 1h30m; --set training.budget=<time>',
     )
     .option('--resume', 'continue a run that was stopped or killed', false)
+    .addOption(
+      new Option('--until <updates>', 'pause after so many updates; nothing is tested yet').argParser(
+        wholeNumber('--until', 1),
+      ),
+    )
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print the result as JSON', false)
     .addOption(
@@ -93,10 +99,11 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
   const set = [...shorthands(options), ...options.set];
   const config = await loadTrainConfig(file, set);
   const folder = isFolder ? target : runPath(config, file);
-  const { resume, quiet, cores, queue, queueName } = options;
+  const { resume, until, quiet, cores, queue, queueName } = options;
   const { outcome, result, members } = await trainingRun(config, {
     folder,
     resume,
+    until,
     quiet,
     ranks,
     cores,
@@ -105,7 +112,7 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
   });
 
   if (result === undefined) {
-    process.exitCode = INTERRUPTED;
+    if (until === undefined || outcome.signal !== undefined) process.exitCode = INTERRUPTED;
     return;
   }
   if (ranks !== undefined && ranks.rank > 0) return;

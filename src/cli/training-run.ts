@@ -42,6 +42,8 @@ export interface TrainingRunOptions {
   readonly folder: string;
   /** Default false. */
   readonly resume?: boolean;
+  /** Pause after so many updates, before anything that follows a training: the test part is not looked at. Default: never. */
+  readonly until?: number;
   /** Show no progress. Default false. */
   readonly quiet?: boolean;
   /** Called after every episode. */
@@ -91,7 +93,7 @@ export async function trainRun(
 
 /** Trains the problem of a configuration with its strategy, in a run folder; or all the runs that it stands for. */
 export async function trainingRun(given: TrainConfig, options: TrainingRunOptions): Promise<TrainingRun> {
-  const { folder, resume, onEpisode, ranks } = options;
+  const { folder, resume, until, onEpisode, ranks } = options;
   const plan = await memberPlan(given);
   if (plan !== undefined) return (await import('./member-runs.js')).memberRuns(given, plan, options);
   const isFirst = ranks === undefined || ranks.rank === 0;
@@ -112,7 +114,7 @@ export async function trainingRun(given: TrainConfig, options: TrainingRunOption
     const extent = extentFor(problem, config.training);
     const total = totalUpdates(extent, strategy);
     const logEvery = config.logging.everySteps;
-    const sessionOptions = { folder, config, resume, total, quiet };
+    const sessionOptions = { folder, config, resume, total, until, quiet };
     const loop = async (session: Session): Promise<void> => {
       if (isFirst) problem.saveFiles?.(folder);
       try {

@@ -76,7 +76,7 @@ export class FolderSession implements Session {
   }
 
   get shouldStop(): boolean {
-    return this.stopRequested || this.stopping.stop;
+    return this.stopRequested || this.stopping.stop || this.step >= (this.options.until ?? Number.POSITIVE_INFINITY);
   }
 
   get bestSoFar(): EarlyStoppingState['best'] {
@@ -123,7 +123,8 @@ export class FolderSession implements Session {
   end(): SessionOutcome {
     const { step } = this;
     if (this.savedStep !== step) this.save();
-    const complete = !this.stopRequested || step === this.options.total;
+    const { total, until } = this.options;
+    const complete = until === undefined && (!this.stopRequested || step === total);
     const state = complete ? 'finished' : 'interrupted';
     recordState(this.run, state);
     const resumeCommand = this.options.resumeCommand ?? `tcts train --resume ${this.folder}`;

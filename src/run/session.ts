@@ -54,6 +54,11 @@ export interface SessionOptions {
   readonly resume?: boolean;
   /** Steps of the whole run, if known. */
   readonly total?: number;
+  /**
+   * Pause after so many steps: everything is saved, and the run is left to be resumed, even where these are all of its
+   * steps, so that nothing of what follows a training has been done. Default: never.
+   */
+  readonly until?: number;
   /** Whether a lower or a higher score given to `best` is better. Default `max`. */
   readonly mode?: 'min' | 'max';
   /** Show no progress. Default false. */

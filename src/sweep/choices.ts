@@ -5,12 +5,15 @@ import type { GridConfig } from './grid.js';
 import type { Job, Outcome } from './job.js';
 import type { PlannedRun, RunConfig } from './plan.js';
 import { type Ledger, WAIT_K_STAR } from './record.js';
+import { performanceWithin } from './run-job.js';
 
 export interface SubmitOptions {
   /** The run is made to choose settings by. Default false. */
   readonly candidate?: boolean;
   /** Verbs after the training. Default those of the job. */
   readonly after?: Job['after'];
+  /** Updates after which the run pauses. Default: none. */
+  readonly until?: number;
 }
 
 /** Runs a run, now or when it is its turn. */
@@ -54,6 +57,97 @@ export function best<C extends { readonly score: number | null }>(candidates: re
     if (candidate.score === null || Number.isNaN(candidate.score)) return leader;
     return leader === undefined || candidate.score > leader.score! ? candidate : leader;
   }, undefined);
+}
+
+/** A round of successive halving. */
+export interface Rung {
+  /** Episodes that each candidate has been trained for when they are compared. */
+  readonly episodes: number;
+  /** Candidates that go on. */
+  readonly keep: number;
+}
+
+/**
+ * The rounds of successive halving (Jamieson and Talwalkar, 2016): each lets one in `factor` go on, for `factor` times as
+ * long, until one is left or the training is over. That one is then trained to its end, if it is not there yet.
+ *
+ * @param first episodes of the first round. Default: so that the last round is at most the whole training
+ */
+export function rungsOf(candidates: number, episodes: number, factor: number, first?: number): Rung[] {
+  let rounds = 0;
+  while (factor ** rounds < candidates) rounds++;
+  const rungs: Rung[] = [];
+  let length = Math.min(episodes, first ?? Math.max(1, Math.floor(episodes / factor ** rounds)));
+  for (let left = candidates; left > 1; length = Math.min(episodes, length * factor)) {
+    const keep = length === episodes ? 1 : Math.ceil(left / factor);
+    rungs.push({ episodes: length, keep });
+    left = keep;
+  }
+  return rungs;
+}
+
+/** A candidate of a choice. */
+export interface Candidate {
+  readonly labels: PlannedRun['labels'];
+  readonly runs: readonly FinishedRun[];
+  readonly score: number | null;
+  /** Its score after each round that it took part in; absent where there are no rounds. */
+  readonly rungs?: readonly RungScore[];
+}
+
+interface RungScore {
+  readonly updates: number;
+  readonly score: number | null;
+}
+
+/**
+ * Successive halving over some variants of a setting, by validation alone: runs pause before anything that follows a
+ * training, and those that go on are resumed. Undefined if the sweep was stopped.
+ *
+ * @param runUntil runs a variant with all seeds of the choice until it has made so many updates
+ * @param fail told of a run whose score cannot be read
+ */
+export async function halvingSearch<V extends { readonly labels: PlannedRun['labels'] }>(
+  variants: readonly V[],
+  { episodes, steps }: RunConfig['training'],
+  { factor, episodes: first }: { readonly factor: number; readonly episodes?: number },
+  runUntil: (variant: V, updates: number) => Promise<FinishedRun[]>,
+  fail: (run: PlannedRun, reason: string) => void,
+): Promise<(Candidate & { readonly variant: V })[] | undefined> {
+  const all = variants.map((variant) => ({ variant, runs: [] as FinishedRun[], rungs: [] as RungScore[] }));
+  let left = all;
+  for (const { episodes: length, keep } of rungsOf(variants.length, episodes, factor, first)) {
+    const updates = length * steps;
+    await Promise.all(
+      left.map(async (candidate) => {
+        candidate.runs = await runUntil(candidate.variant, updates);
+      }),
+    );
+    if (wasStopped(left.flatMap(({ runs }) => runs))) return undefined;
+    for (const { runs, rungs } of left) {
+      rungs.push({ updates, score: meanScore(runs, ({ job }) => performanceWithin(job.folder, updates), fail) });
+    }
+    const scored = left.filter(({ rungs }) => !Number.isNaN(lastScore(rungs) ?? Number.NaN));
+    // Sorting keeps the order of equals: the first of them goes on.
+    left = scored.sort((a, b) => lastScore(b.rungs)! - lastScore(a.rungs)!).slice(0, keep);
+  }
+  return all.map(({ variant, runs, rungs }) => ({
+    variant,
+    labels: variant.labels,
+    runs,
+    score: lastScore(rungs),
+    rungs,
+  }));
+}
+
+function lastScore(rungs: readonly RungScore[]): number | null {
+  return rungs.at(-1)?.score ?? null;
+}
+
+/** The best of the candidates that took part in the last round; of a choice without rounds, of all. */
+export function winnerOf<C extends Candidate>(candidates: readonly C[]): C | undefined {
+  const rounds = Math.max(...candidates.map(({ rungs }) => rungs?.length ?? 0));
+  return best(candidates.filter(({ rungs }) => (rungs?.length ?? 0) === rounds));
 }
 
 /** k* by k. */

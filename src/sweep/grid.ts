@@ -45,6 +45,24 @@ export const groupSchema = z.strictObject({
         .min(1)
         .optional()
         .describe("Seeds to choose with. When left out: the group's first."),
+      search: z
+        .enum(['all', 'halving'])
+        .default('all')
+        .describe(
+          'all: every candidate is trained to the end. halving: all for a short time, then the best of them for longer, and so on; those that go on are resumed.',
+        ),
+      factor: z
+        .int()
+        .min(2)
+        .default(3)
+        .describe('halving: of so many candidates one goes on, for as many times as long.'),
+      episodes: z
+        .int()
+        .min(1)
+        .optional()
+        .describe(
+          'halving: episodes of the first round. When left out: so that the last round is the whole training at most.',
+        ),
     })
     .optional()
     .describe('Settings chosen by the validation performance, with which the group is then run with all its seeds.'),

@@ -14,6 +14,8 @@ export interface Job {
   readonly after: readonly (readonly string[])[];
   /** Cores it keeps busy: `coresOf` its configuration. */
   readonly cores: number;
+  /** Train for so many updates at first; submitted again, the run goes on from there. Default: to the end. */
+  readonly until?: number;
 }
 
 /** How far a job is. */

@@ -5,7 +5,16 @@ import { keySchema } from '../run/config/key-schema.js';
 import { nearest } from '../run/config/load.js';
 import { overlay, readAssignment, readSources, type Source } from '../run/config/sources.js';
 import { coresOf, type Division, resolvedYaml, validateSource } from '../run/index.js';
-import { axisNames, combinations, countCombinations, type Point, settingLayer, settingLayers } from './axes.js';
+import { strategyNamed } from '../schedule/index.js';
+import {
+  type Axes,
+  axisNames,
+  combinations,
+  countCombinations,
+  type Point,
+  settingLayer,
+  settingLayers,
+} from './axes.js';
 import type { Grid, GridConfig, GroupConfig } from './grid.js';
 import { withDataFolder } from './grid.js';
 import type { Job } from './job.js';
@@ -50,6 +59,8 @@ export interface PlannedGroup {
   readonly seeds: readonly number[];
   /** Seeds that settings are chosen with. */
   readonly selectSeeds: readonly number[];
+  /** How settings are chosen, if not by training all candidates to the end. */
+  readonly halving: Pick<NonNullable<GroupConfig['select']>, 'factor' | 'episodes'> | undefined;
   readonly settings: readonly PlannedSetting[];
   /** Key that is given the k* of the main task. */
   readonly atBestWait: string | undefined;
@@ -133,6 +144,9 @@ export function planSweep(grid: Grid, options: PlanOptions): Plan {
         const job: Job = { name, folder: join(folder, name), config: resolvedYaml(resolved), after, cores };
         return { name, group: group.name, labels, seed, config: resolved, job };
       };
+      if (group.select?.search === 'halving') {
+        requireHalving(group.select.over, make(seeds[0], {}).config, `${at}.select`, places);
+      }
       const bySeed = new Map(seeds.concat(selectSeeds).map((seed) => [seed, make(seed, {})]));
       const first = bySeed.get(seeds[0])!;
       requireShortName(first, grid);
@@ -146,6 +160,7 @@ export function planSweep(grid: Grid, options: PlanOptions): Plan {
       name: group.name,
       seeds,
       selectSeeds,
+      halving: group.select?.search === 'halving' ? group.select : undefined,
       settings: points.map((point) => ({
         labels: point.labels,
         variants: choices.map((choice) => variant(point, choice)),
@@ -193,6 +208,18 @@ function placeholders(group: GroupConfig, { problem }: RunConfig): Record<string
     ...(group.atBestWait && { [group.atBestWait]: problem.main ?? 1 }),
     ...(group.warmStart && { [WARM_START]: 'a run' }),
   };
+}
+
+/** Candidates of a halving search are compared after the same number of updates of one model. */
+function requireHalving(over: Axes, { strategy }: RunConfig, at: string, places: Source['places']): void {
+  const refuse = (sentence: string, key: string): never => {
+    throw new InputError(`${sentence}: expected search: all`, { ...places.get(key), key });
+  };
+  const extent = Object.keys(over).find((key) => key.split('.')[0] === 'training');
+  if (extent !== undefined) refuse('halving compares after equal numbers of updates', `${at}.over.${extent}`);
+  if (strategyNamed(strategy.name)?.severalModels) {
+    refuse(`halving cannot pause ${strategy.name}, which trains several models in turn`, `${at}.search`);
+  }
 }
 
 function requireShortName({ name }: PlannedRun, { file }: Grid): void {

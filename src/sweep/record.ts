@@ -42,6 +42,8 @@ export interface RunRecord {
   readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'stopped';
   /** Why it failed. */
   readonly reason?: string;
+  /** Updates that a search has let it make so far; absent where it is trained to its end. */
+  readonly until?: number;
   /** Time it took in this sweep; absent where it had been done before. */
   readonly seconds?: number;
 }
@@ -57,7 +59,16 @@ export interface ChoiceRecord {
     /** Validation performance (of wait-k*: on wait-k), mean over `runs`; null if none of them finished. */
     readonly score: number | null;
     readonly runs: readonly string[];
+    /** Of successive halving: the same after each round that it took part in. */
+    readonly rungs?: readonly { readonly updates: number; readonly score: number | null }[];
   }[];
+  /** How much was looked at; absent in records of earlier versions. */
+  readonly looks?: {
+    /** Settings that were tried. */
+    readonly configurations: number;
+    /** Validation scores of runs that were compared, over all rounds. */
+    readonly scores: number;
+  };
   /** Labels of the chosen candidate; null if there was none. */
   readonly chosen: Readonly<Record<string, string>> | null;
 }
@@ -86,11 +97,12 @@ const NAME = 'sweep.json';
 export const FORMAT = 'tcts sweep 1';
 
 /** A choice as it is made, with the runs that it was made by. */
-export interface MadeChoice extends Omit<ChoiceRecord, 'candidates'> {
+export interface MadeChoice extends Omit<ChoiceRecord, 'candidates' | 'looks'> {
   readonly candidates: readonly {
     readonly labels: ChoiceRecord['for'];
     readonly score: number | null;
     readonly runs: readonly { readonly run: PlannedRun }[];
+    readonly rungs?: ChoiceRecord['candidates'][number]['rungs'];
   }[];
 }
 
@@ -129,10 +141,11 @@ export class Ledger {
   }
 
   /** Adds a waiting run. A candidate that is entered as a result is no longer a candidate. */
-  enter({ name, group, labels, seed }: PlannedRun, candidate: boolean): void {
+  enter({ name, group, labels, seed }: PlannedRun, candidate: boolean, until?: number): void {
     const { seconds } = this.runs.get(name) ?? {};
     const state = 'waiting';
-    this.change({ name, group, labels, seed, candidate, state, ...(seconds !== undefined && { seconds }) });
+    const optional = { ...(seconds !== undefined && { seconds }), ...(until !== undefined && { until }) };
+    this.change({ name, group, labels, seed, candidate, state, ...optional });
   }
 
   begin(name: string, progress: JobProgress): void {
@@ -163,11 +176,16 @@ export class Ledger {
   choose({ candidates, ...choice }: MadeChoice): void {
     this.choices.push({
       ...choice,
-      candidates: candidates.map(({ labels, score, runs }) => ({
+      candidates: candidates.map(({ labels, score, runs, rungs }) => ({
         labels,
         score,
         runs: runs.map(({ run }) => run.name),
+        ...(rungs !== undefined && { rungs }),
       })),
+      looks: {
+        configurations: candidates.length,
+        scores: candidates.reduce((sum, { runs, rungs }) => sum + runs.length * (rungs?.length ?? 1), 0),
+      },
     });
     this.write();
   }

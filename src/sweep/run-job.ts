@@ -6,7 +6,7 @@ import { InputError } from '../errors.js';
 import { fileError, makeFolder, readJsonFile, writeFileAtomic } from '../files.js';
 import { parseSource } from '../run/config/sources.js';
 import { requireSameConfig } from '../run/folder.js';
-import { hasResult, isRun, LogTail, metricsFile, openRun } from '../run/index.js';
+import { hasResult, isRun, LogTail, metricsFile, openRun, readMetrics } from '../run/index.js';
 import { strategyNamed } from '../schedule/index.js';
 import type { Job, JobProgress, Outcome } from './job.js';
 import { runTool, type StopOptions } from './tool-process.js';
@@ -23,8 +23,8 @@ export interface RunJobOptions extends StopOptions {
  */
 export async function runJob(job: Job, options: RunJobOptions = {}): Promise<Outcome> {
   try {
-    const trained = isTrained(job) ? DONE : await train(job, options);
-    if (trained.state !== 'done') return trained;
+    const trained = isTrained(job) || isPaused(job) ? DONE : await train(job, options);
+    if (trained.state !== 'done' || job.until !== undefined) return trained;
     const done = verbsDone(job);
     for (const [verb, ...flags] of verbsLeft(job)) {
       const outcome = await runTool([verb, job.folder, ...flags], options);
@@ -42,7 +42,30 @@ export async function runJob(job: Job, options: RunJobOptions = {}): Promise<Out
 
 /** Whether there is nothing left to do. A folder that holds a run with another configuration is refused. */
 export function isDone(job: Job): boolean {
-  return isTrained(job) && verbsLeft(job).length === 0;
+  return isPaused(job) || (isTrained(job) && verbsLeft(job).length === 0);
+}
+
+/** Whether the run has come as far as it is to come for now. */
+function isPaused(job: Job): boolean {
+  const { folder, until } = job;
+  if (until === undefined || !isRun(folder)) return false;
+  if (isTrained(job)) return true;
+  return episodesOf(folder).some(({ step }) => step >= until);
+}
+
+/** Validation performance of a run where it was best within its first updates; an error if there was no validation yet. */
+export function performanceWithin(folder: string, updates: number): number {
+  const found = episodesOf(folder).filter(({ step }) => step <= updates);
+  if (found.length > 0) return Math.max(...found.map(({ performance }) => performance));
+  throw new InputError(`expected a validation within ${updates} updates`, { file: metricsFile(folder) });
+}
+
+function episodesOf(folder: string): { readonly step: number; readonly performance: number }[] {
+  const file = metricsFile(folder);
+  if (!existsSync(file)) return [];
+  return readMetrics(file).flatMap(({ step, performance }) =>
+    typeof step === 'number' && typeof performance === 'number' ? [{ step, performance }] : [],
+  );
 }
 
 function isTrained({ folder, config }: Job): boolean {
@@ -62,8 +85,9 @@ async function train(job: Job, options: RunJobOptions): Promise<Outcome> {
   };
   const timer = onProgress && setInterval(report, POLL_MILLISECONDS);
   try {
+    const pause = job.until === undefined ? [] : ['--until', String(job.until)];
     // A run that consists of others keeps to the cores of the job.
-    return await runTool([...trainArguments(job), '--cores', String(job.cores), '--quiet'], options);
+    return await runTool([...trainArguments(job), ...pause, '--cores', String(job.cores), '--quiet'], options);
   } finally {
     clearInterval(timer);
     if (onProgress) report();

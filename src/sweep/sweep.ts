@@ -3,15 +3,25 @@ import { makeFolder } from '../files.js';
 import { acquireLock, type Lock, readBestPerformance } from '../run/index.js';
 import {
   type BestWaits,
-  best,
+  type Candidate,
   type FinishedRun,
   findBestWaits,
+  halvingSearch,
   meanScore,
   type Submit,
   wasStopped,
+  winnerOf,
 } from './choices.js';
 import type { Executor, Job, JobProgress, Outcome } from './job.js';
-import { type Plan, type PlannedGroup, type PlannedRun, type PlannedSetting, plannedRuns, WARM_START } from './plan.js';
+import {
+  type Plan,
+  type PlannedGroup,
+  type PlannedRun,
+  type PlannedSetting,
+  type PlannedVariant,
+  plannedRuns,
+  WARM_START,
+} from './plan.js';
 import type { RunRecord, SweepRecord } from './record.js';
 import { Ledger } from './record.js';
 import { isDone } from './run-job.js';
@@ -42,10 +52,11 @@ export async function runSweep(plan: Plan, { executor, signal, onChange }: Sweep
     signal?.addEventListener('abort', close, { once: true });
     const ledger = new Ledger(plan, onChange);
     for (const { run, candidate } of plannedRuns(plan)) ledger.enter(run, candidate);
-    await runGroups(plan, ledger, async (run, { candidate = false, after = run.job.after } = {}) => {
-      ledger.enter(run, candidate);
+    await runGroups(plan, ledger, async (run, { candidate = false, after = run.job.after, until } = {}) => {
+      ledger.enter(run, candidate, until);
       const onProgress = (progress: JobProgress) => ledger.begin(run.name, progress);
-      const outcome = await settle({ ...run.job, after }, executor, signal, onProgress);
+      const job = { ...run.job, after, ...(until !== undefined && { until }) };
+      const outcome = await settle(job, executor, signal, onProgress);
       ledger.end(run.name, outcome);
       return outcome;
     });
@@ -136,12 +147,12 @@ async function runSetting(
   ledger: Ledger,
   fill: Fill,
 ): Promise<FinishedRun[]> {
-  const runWith = async (variant: PlannedSetting['variants'][number], seed: number, candidate: boolean) => {
+  const runWith = async (variant: PlannedVariant, seed: number, candidate: boolean, until?: number) => {
     const filled = fill(variant.run(seed));
     const run = variant.run(seed, typeof filled === 'string' ? undefined : filled);
     if (typeof filled !== 'string') {
       // Verbs follow the training of a result, not that of a candidate.
-      return { run, outcome: await submit(run, candidate ? { candidate, after: [] } : {}) };
+      return { run, outcome: await submit(run, candidate ? { candidate, after: [], until } : {}) };
     }
     const outcome: Outcome = ledger.stopped ? STOPPED : { state: 'failed', reason: filled };
     ledger.enter(run, candidate);
@@ -151,25 +162,38 @@ async function runSetting(
 
   let [chosen] = setting.variants;
   if (setting.variants.length > 1) {
-    const candidates = await Promise.all(
-      setting.variants.map(async (variant) => {
-        const runs = await Promise.all(group.selectSeeds.map((seed) => runWith(variant, seed, true)));
-        return { variant, labels: variant.labels, runs };
-      }),
-    );
-    if (wasStopped(candidates.flatMap(({ runs }) => runs))) return [];
     const fail = ({ name }: PlannedRun, reason: string) => ledger.fail(name, reason);
-    const scored = candidates.map((candidate) => ({
-      ...candidate,
-      score: meanScore(candidate.runs, ({ job }) => readBestPerformance(job.folder), fail),
-    }));
-    const winner = best(scored);
+    const runAll = (variant: PlannedVariant, until?: number) =>
+      Promise.all(group.selectSeeds.map((seed) => runWith(variant, seed, true, until)));
+    const { training } = chosen.run(group.selectSeeds[0]).config;
+    const scored =
+      group.halving === undefined
+        ? await trainAll(setting.variants, runAll, fail)
+        : await halvingSearch(setting.variants, training, group.halving, runAll, fail);
+    if (scored === undefined) return [];
+    const winner = winnerOf(scored);
     ledger.choose({ step: group.name, for: setting.labels, candidates: scored, chosen: winner?.labels ?? null });
     // Every candidate has been reported as failed already.
     if (winner === undefined) return [];
     chosen = winner.variant;
   }
   return Promise.all(group.seeds.map((seed) => runWith(chosen, seed, false)));
+}
+
+/** Trains every variant to its end; undefined if the sweep was stopped. */
+async function trainAll(
+  variants: readonly PlannedVariant[],
+  runAll: (variant: PlannedVariant) => Promise<FinishedRun[]>,
+  fail: (run: PlannedRun, reason: string) => void,
+): Promise<(Candidate & { readonly variant: PlannedVariant })[] | undefined> {
+  const candidates = await Promise.all(variants.map(async (variant) => ({ variant, runs: await runAll(variant) })));
+  if (wasStopped(candidates.flatMap(({ runs }) => runs))) return undefined;
+  return candidates.map(({ variant, runs }) => ({
+    variant,
+    labels: variant.labels,
+    runs,
+    score: meanScore(runs, ({ job }) => readBestPerformance(job.folder), fail),
+  }));
 }
 
 const STOPPED: Outcome = { state: 'stopped' };

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -82,4 +82,49 @@ groups:
     expect(stderr).toMatch(/The grid has 1010 runs\. Go on\? There is nobody to ask: say --yes/);
     expect(existsSync(join(folder, 'runs'))).toBe(false);
   });
+});
+
+describe('tcts sweep with successive halving', () => {
+  it('finds the task that is known to be the best, resumes what goes on, and tests that one alone', async () => {
+    const folder = folderWith(`base: base.yaml
+set: {training: {episodes: 9, steps: 4}}
+groups:
+  - name: a
+    select: {search: halving, over: {strategy.task: [off-180, main, clean, off-60]}}
+`);
+    const first = await tcts(folder, 'sweep', 'grid.yaml', '--json');
+    expect(first.code, first.stderr).toBe(0);
+    const { choices, runs, folder: home } = recordOf(first.stdout);
+    expect(choices[0]).toMatchObject({ chosen: { task: 'clean' }, looks: { configurations: 4, scores: 6 } });
+    const at = (name: string, file: string) => join(folder, home, name, file);
+    // Nothing but the chosen run has come to the end, where test data are looked at.
+    const tested = runs.filter(({ name }) => existsSync(at(name, 'result.json')));
+    expect(tested.map(({ name }) => name)).toEqual(['a,task=clean,seed=1']);
+    // Its log is that of a run that was never stopped.
+    const trained = [
+      '--set',
+      'training={episodes: 9, steps: 4}',
+      '--set',
+      'strategy.task=clean',
+      '--set',
+      'name=whole',
+    ];
+    await tcts(folder, 'train', 'base.yaml', ...trained, '--quiet');
+    const log = (path: string) => readFileSync(path, 'utf8');
+    expect(log(at('a,task=clean,seed=1', 'metrics.jsonl'))).toBe(log(join(folder, 'runs', 'whole', 'metrics.jsonl')));
+
+    // A sweep that was killed before it could note its choice does nothing again but note it.
+    const changed = () => runs.map(({ name }) => statSync(at(name, 'run.json')).mtimeMs);
+    const before = changed();
+    rmSync(join(folder, home, 'sweep.json'));
+    const second = await tcts(folder, 'sweep', 'grid.yaml', '--json');
+    expect(recordOf(second.stdout).choices).toEqual(choices);
+    expect(changed()).toEqual(before);
+
+    const report = await tcts(folder, 'report', 'runs', '--out', 'report');
+    expect(report.code, report.stderr).toBe(0);
+    const page = readdirSync(join(folder, 'report')).find((name) => name.endsWith('.md'));
+    const text = readFileSync(join(folder, 'report', page!), 'utf8');
+    expect(text).toContain('Looked at: 4 configurations, 6 validation scores.');
+  }, 120_000);
 });

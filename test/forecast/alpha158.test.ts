@@ -61,3 +61,20 @@ it('is nothing on days without a price, and what a model sees of a day or a wind
   writeColumn(seen, spec, samples, 5, column);
   expect([...column]).toEqual([row(53, 2), row(54, 2)]);
 });
+
+/** Made by test/vectors/make_alpha360.py from the expressions of qlib's loader, on the same bars. */
+const alpha360 = JSON.parse(readFileSync(new URL('../vectors/alpha360.json', import.meta.url), 'utf8')) as {
+  count: number;
+  cases: { day: number; columns: [at: number, name: string, value: number | null][] }[];
+};
+
+it.each(alpha360.cases)("Alpha360 has the columns of qlib's expressions on day $day, in their order", (expected) => {
+  const spec = { kind: 'alpha360', window: 60 } as const;
+  expect(columnCount(spec)).toBe(alpha360.count);
+  const out = new Float32Array(columnCount(spec));
+  gather(panel, spec, samplesBetween(panel, expected.day, expected.day), Int32Array.of(0), out, 'flat');
+  for (const [at, name, value] of expected.columns) {
+    if (value === null) expect(out[at], name).toBeNaN();
+    else expect(Math.abs(out[at]! / value - 1), name).toBeLessThan(1e-6);
+  }
+});

@@ -5,6 +5,7 @@ import { InputError } from '../../errors.js';
 import { readJsonFile } from '../../files.js';
 import { groupBy } from '../../groups.js';
 import { validationMeasure } from '../../run/index.js';
+import type { ChoiceRecord } from '../../sweep/record.js';
 import { type Block, fixed, type Section, slug, type Table, text, textColumn } from '../document.js';
 import { shownValue, varyingKeys } from '../labels.js';
 import type { Unreadable } from '../reader.js';
@@ -132,13 +133,15 @@ function sweepBlocks({ record }: FoundSweep): Block[] {
     Object.entries(labels)
       .map(([key, value]) => `${key} ${value}`)
       .join(', ') || '–';
+  const hasRungs = choices.some(({ candidates }) => candidates.some(({ rungs }) => rungs !== undefined));
   const rows = choices.flatMap(({ step, for: where, candidates, chosen }) =>
-    candidates.map(({ labels, score, runs }, i) => ({
+    candidates.map(({ labels, score, runs, rungs }, i) => ({
       cells: [
         step,
         inWords(where),
         inWords(labels),
         fixed(score ?? Number.NaN, 4),
+        ...(hasRungs ? [rungs === undefined ? 'all' : count(rungs.at(-1)?.updates ?? 0)] : []),
         String(runs.length),
         JSON.stringify(labels) === JSON.stringify(chosen) ? 'chosen' : '',
       ],
@@ -151,11 +154,25 @@ function sweepBlocks({ record }: FoundSweep): Block[] {
     caption:
       'Settings that the sweep chose among, and their validation performance (minus the loss, unless the configuration ' +
       'measures something else): for wait-k* that of models trained on one wait, measured on wait-k. Mean over the ' +
-      'runs; higher is better.',
-    columns: ['Choice', 'For', 'Candidate', 'Validation', 'Runs', ''].map(textColumn),
+      `runs; higher is better.${hasRungs ? ' After so many updates, where the search had left it.' : ''}${looksInWords(choices)}`,
+    columns: ['Choice', 'For', 'Candidate', 'Validation', ...(hasRungs ? ['Updates'] : []), 'Runs', ''].map(textColumn),
     rows,
   };
   return [...blocks, { kind: 'table', table }];
+}
+
+/** How much was looked at before something was chosen, and what that means. */
+function looksInWords(choices: readonly ChoiceRecord[]): string {
+  const looks = choices.flatMap((choice) => choice.looks ?? []);
+  if (looks.length === 0) return '';
+  const sum = (key: 'configurations' | 'scores') => looks.reduce((total, look) => total + look[key], 0);
+  const of = looks.length === 1 ? '' : ` in ${looks.length} choices`;
+  return (
+    ` Looked at${of}: ${count(sum('configurations'))} configurations, ${count(sum('scores'))} validation scores. The ` +
+    'score of the chosen one is the largest of these and so too good an estimate of its own; a p-value on validation data ' +
+    'would have to be multiplied by their number (Bonferroni). Test data decided nothing here, and tests on them need no ' +
+    'correction for it.'
+  );
 }
 
 /** The command as it is typed. A password in a URL is left out. */

@@ -15,6 +15,8 @@ const schema = z.strictObject({
   config: z.string(),
   after: z.array(z.array(z.string()).min(1)),
   cores: z.int().min(1),
+  /** Updates after which it pauses. */
+  until: z.int().min(1).optional(),
   /** The sweep wants it to save itself and stop. */
   stop: z.boolean(),
 });
@@ -27,22 +29,24 @@ export function messageOf(job: Job, runs: string, shared: string): Message {
   const folder = relative(runs, job.folder);
   if (!isInside(folder)) throw new InputError(`the run is not in the shared folder ${runs}`, { file: job.folder });
   const after = job.after.map((verb) => [...verb]);
-  const { config, cores } = job;
-  return { version: toolVersion, shared, folder: folder.split(sep).join('/'), config, after, cores, stop: false };
+  const { config, cores, until } = job;
+  const place = { version: toolVersion, shared, folder: folder.split(sep).join('/') };
+  return { ...place, config, after, cores, ...(until !== undefined && { until }), stop: false };
 }
 
 /** The message as a job on this machine, where the shared folder is `runs`. */
-export function jobOf({ folder, config, after, cores }: Message, runs: string): Job {
-  return { name: folder.split('/').at(-1)!, folder: join(runs, ...folder.split('/')), config, after, cores };
+export function jobOf({ folder, config, after, cores, until }: Message, runs: string): Job {
+  const place = { name: folder.split('/').at(-1)!, folder: join(runs, ...folder.split('/')) };
+  return { ...place, config, after, cores, ...(until !== undefined && { until }) };
 }
 
 /**
  * Of one run there is one identity, as long as what is asked of it is the same: asking twice does not run it twice.
  * Readable in front; BullMQ allows no colon and no bare number, and a file is named after it.
  */
-export function identityOf({ folder, config, after }: Message): string {
+export function identityOf({ folder, config, after, until }: Message): string {
   const hash = createHash('sha256')
-    .update(JSON.stringify([folder, config, after]))
+    .update(JSON.stringify([folder, config, after, ...(until === undefined ? [] : [until])]))
     .digest('hex')
     .slice(0, 16);
   return `${folder.replaceAll(/[^\w.=,+-]/g, '-').slice(-READABLE)}-${hash}`;
