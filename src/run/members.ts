@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { readJsonFile } from '../files.js';
 
@@ -32,8 +32,17 @@ export function membersJson(members: readonly Member[]): string {
 
 /** The run folder of a member. */
 export function memberFolder(run: string, name: string): string {
-  return join(run, 'members', name);
+  return join(run, FOLDER, name);
 }
+
+/** The run that a run is a member of; the run itself where it is none. */
+export function wholeRun(run: string): string {
+  const folder = dirname(resolve(run));
+  const whole = dirname(folder);
+  return basename(folder) === FOLDER && existsSync(join(whole, MEMBERS_FILE)) ? whole : run;
+}
+
+const FOLDER = 'members';
 
 /** What a run that consists of others keeps of them, in its folder. */
 export const MEMBERS_FILE = 'members.json';

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { trainConfigSchema } from '../../src/cli/problems.js';
@@ -100,6 +100,11 @@ describe('a walk-forward', () => {
     await evaluateForecast(run);
     expect(result?.test?.RankIC).toBeGreaterThan(0.3);
   }, 60_000);
+
+  it('keeps what was read of its files once, for all members', () => {
+    const found = readdirSync(run, { recursive: true, encoding: 'utf8' });
+    expect(found.filter((file) => basename(file) === 'data.cache')).toEqual(['data.cache']);
+  });
 
   it('forecasts each day with the model of its window, and nothing else', async () => {
     const own: string[] = [];

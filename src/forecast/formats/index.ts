@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { fileError } from '../../files.js';
+import { wholeRun } from '../../run/index.js';
 import { type FeatureSpec, factorsOf, withFeatures } from '../data/features.js';
 import { CACHE_FILE, cacheKey, readCache, writeCache } from './cache.js';
 import { csv } from './csv.js';
@@ -50,10 +51,12 @@ async function readOwn(config: DataConfig, options: ReadOptions, run: string | u
   const files = format.files?.(source);
   if (files === undefined) return { ...(await format.read(source, options)), keep: () => {} };
   const key = cacheKey({ ...source, ...options }, files);
-  const kept = run === undefined ? undefined : readCache(join(run, CACHE_FILE), key);
+  // Runs that consist of others keep what they all read once.
+  const fileOf = (folder: string): string => join(wholeRun(folder), CACHE_FILE);
+  const kept = run === undefined ? undefined : readCache(fileOf(run), key);
   if (kept !== undefined) return { ...kept, keep: () => {} };
   const reading = await format.read(source, options);
-  return { ...reading, keep: (folder) => writeCache(join(folder, CACHE_FILE), key, reading) };
+  return { ...reading, keep: (folder) => writeCache(fileOf(folder), key, reading) };
 }
 
 /** Data in place of that of a configuration. */
