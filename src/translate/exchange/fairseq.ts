@@ -12,6 +12,7 @@ import type { TokenizerKind } from '../text/tokenizers.js';
 import { parseVocabulary } from '../text/vocabulary.js';
 import { type ForeignModel, type ForeignTensor, foreignParameters } from './foreign.js';
 
+/** Which files of the folder to take, and what they do not say. */
 export interface FairseqImportOptions {
   /** Name of the checkpoint in the folder. Default checkpoint_best.pt, else model.pt, else the only .pt there is. */
   readonly checkpoint?: string;

@@ -94,6 +94,7 @@ function reordered(numbers: Float32Array, ids: readonly number[], width: number,
   return rows;
 }
 
+/** What the run folder of an imported model says besides the model. */
 export interface ImportedRunOptions {
   /** A corpus for `tcts evaluate`. Default none. */
   readonly data?: string;

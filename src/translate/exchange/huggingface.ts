@@ -20,6 +20,7 @@ import { type ForeignModel, type ForeignTensor, foreignParameters } from './fore
  *     source.spm, target.spm              of Marian; sentencepiece.bpe.model of M2M-100
  */
 
+/** Which files of the folder to take, and what they do not say. */
 export interface HuggingFaceImportOptions {
   /** Default: as tokenizer_config.json says. */
   readonly source?: string;

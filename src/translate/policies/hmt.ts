@@ -6,6 +6,7 @@ const settings = {
   p: { kind: 'share', default: 0.5, slider: { label: 'p', max: 1, start: 0.5 } },
 } satisfies Record<string, PolicySetting>;
 
+/** Settings of `hmt`. */
 export type HmtOptions = OptionsOf<typeof settings>;
 
 /**
