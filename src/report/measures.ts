@@ -34,6 +34,8 @@ export interface Decoding {
   readonly beam: number;
   readonly earlyEnd: 'allow' | 'block';
   readonly lengthPenalty: number;
+  /** Tokens tried further before each is written. */
+  readonly speculate: number;
   /** Whose parameters: `best`, `latest` or `average:N`. */
   readonly checkpoint: string;
 }
@@ -91,8 +93,8 @@ export function isDecodedAs(one: Decoding, other: Decoding): boolean {
   return keyOf(one) === keyOf(other);
 }
 
-function keyOf({ split, beam, earlyEnd, lengthPenalty, checkpoint }: Decoding): string {
-  return `${split} ${beam} ${earlyEnd} ${lengthPenalty} ${checkpoint}`;
+function keyOf({ split, beam, earlyEnd, lengthPenalty, speculate, checkpoint }: Decoding): string {
+  return `${split} ${beam} ${earlyEnd} ${lengthPenalty} ${speculate} ${checkpoint}`;
 }
 
 /** The way of decoding that most evaluations of a data set have in common, on the test split if there are any. */

@@ -136,6 +136,7 @@ const translationScores = z.object({
   beam: z.number(),
   earlyEnd: z.enum(['allow', 'block']),
   lengthPenalty: z.number().default(1),
+  speculate: z.number().default(0),
   /** Whose parameters: of the best model, the latest or the mean of the last few. */
   checkpoint: z.string().default('best'),
   sentences: z.number(),

@@ -98,3 +98,18 @@ describe('the Moses tokeniser', () => {
     expect(() => mosesTokenizer('en', { protectedPatterns: ['(x'] })).toThrow(InputError);
   });
 });
+
+// Moses leaves spaces around these marks: "护肩 ， “ 好 ” ！".
+it.each([
+  ['zh', '一个男孩正在穿戴护肩，“好”！'],
+  ['zh', '他用 iPhone 15 拍照（很好）。'],
+  ['zh', '两名工人、三名孩子；《书》：好？'],
+  ['ja', '犬は「ワン」と言った。はい、そう！'],
+])('text in %s is put together again without spaces around its punctuation', (language, line) => {
+  const words = mosesTokenizer(language)(line);
+  const detokenize = mosesDetokenizer(language);
+  expect(detokenize(words)).toBe(line);
+  // What has been written stays when more comes.
+  const parts = words.split(' ');
+  for (let i = 1; i < parts.length; i++) expect(line).toContain(detokenize(parts.slice(0, i).join(' ')));
+});

@@ -218,9 +218,11 @@ function waitsOf({ runs }: Setting, decoding: Decoding): number[] {
   return [...new Set(waits)].sort((a, b) => a - b);
 }
 
-export function decodingInWords({ split, beam, earlyEnd, lengthPenalty, checkpoint }: Decoding): string {
+export function decodingInWords(decoding: Decoding): string {
+  const { split, beam, earlyEnd, lengthPenalty, speculate, checkpoint } = decoding;
   const search = beam === 1 ? 'greedy search' : `beam of ${beam}`;
   const penalty = lengthPenalty === 1 ? '' : `, length penalty ${lengthPenalty}`;
-  const how = `${split} split, ${search}${penalty}, early end ${earlyEnd}ed`;
+  const further = speculate === 0 ? '' : `, ${speculate} tokens tried further`;
+  const how = `${split} split, ${search}${penalty}${further}, early end ${earlyEnd}ed`;
   return checkpoint === 'best' ? how : `${how}, ${checkpointInWords(checkpoint)}`;
 }

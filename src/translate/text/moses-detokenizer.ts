@@ -8,6 +8,9 @@ export interface DetokenizerOptions {
  * word, quotes open and close in turn. It works from left to right, so that the text of the first words of a sentence
  * is the beginning of the text of the sentence (contractions of French and Italian and dashed words of Czech look one
  * or two words ahead).
+ *
+ * Beyond Moses, which takes the punctuation of Chinese and Japanese for words of another script and leaves spaces around
+ * it, that of these two languages is set without.
  */
 export function mosesDetokenizer(language: string, options: DetokenizerOptions = {}): (line: string) => string {
   const joins = joinRules(language);
@@ -78,6 +81,7 @@ function joinRules(language: string): Joins {
 function attach(words: readonly string[], joins: Joins, language: string): string {
   let text = '';
   let gap = ' ';
+  const isWide = language === 'zh' || language === 'ja';
   const opened = new Map<string, number>();
   for (let i = 0; i < words.length; i++) {
     const word = words[i];
@@ -89,8 +93,14 @@ function attach(words: readonly string[], joins: Joins, language: string): strin
       text += gap + word;
       gap = '';
     };
-    if (startsWithCjk.test(word)) {
-      text += i > 0 && endsWithCjk.test(words[i - 1]) ? word : gap + word;
+    const afterCjk = i > 0 && (endsWithCjk.test(words[i - 1]) || (isWide && wideMarks.test(words[i - 1])));
+    if (isWide && wideOpening.test(word)) {
+      text += afterCjk ? word : gap + word;
+      gap = '';
+    } else if (isWide && wideMarks.test(word)) {
+      left();
+    } else if (startsWithCjk.test(word)) {
+      text += afterCjk ? word : gap + word;
       gap = ' ';
     } else if (opening.test(word)) {
       right();
@@ -125,6 +135,10 @@ function attach(words: readonly string[], joins: Joins, language: string): strin
   return text;
 }
 
+// Of Chinese and Japanese: 。 、 「 and the like, the forms of , . ! ( in the width of a character, and curly quotes.
+const wideOpening = /^[「『【《〈〔〖（［｛“‘]+$/u;
+const wideMarks =
+  /^[\u3001-\u3003\u3008-\u3011\u3014-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff64“”‘’…—]+$/u;
 const opening = /^[\p{Sc}([{¿¡]+$/u;
 const closing = /^[,.?!:;\\%}\])]+$/;
 const quotes = /^['"„“`]+$/;
