@@ -178,6 +178,7 @@ describe('tcts evaluate of a translation run', () => {
       beam: 1,
       early_end: 'block',
       length_penalty: 1,
+      speculate: 0,
       checkpoint: 'best',
     });
     expect(results.map(({ k }: { k: number }) => k)).toEqual([2, 4]);

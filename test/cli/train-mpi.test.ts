@@ -108,8 +108,8 @@ describeWithMpi('mpirun -n N tcts train', () => {
   });
 
   test.each([
-    ['a typing error', ['--set', 'strategy.nam=mtl'], {}, /^tcts: .*strategy\.nam: unknown key/],
-    ['no MPI library', [], { TCTS_MPI_LIBRARY: '/nowhere/libmpi.so' }, /^tcts: .*no usable MPI library was found/],
+    ['a typing error', ['--set', 'strategy.nam=mtl'], {}, /^tcts: .*strategy\.nam: unknown key/m],
+    ['no MPI library', [], { TCTS_MPI_LIBRARY: '/nowhere/libmpi.so' }, /^tcts: .*no usable MPI library was found/m],
   ])('says %s in one sentence of one process', { timeout: 120_000 }, async (_, args, environment, sentence) => {
     const folder = folderWith(FORECAST);
     const launcher = [...mpirun(2), ...Object.entries(environment).flatMap((entry) => ['-x', entry.join('=')])];

@@ -48,6 +48,14 @@ describe('a Parquet file', () => {
     expect(valueAt(panel, 0, 1, 'close')).toBeNaN();
   });
 
+  it('may hold an adjusted close, which rescales its day', async () => {
+    const path = file(table({ adj: { data: [5, 11, 5], type: 'DOUBLE' } }));
+    const { panel } = await readParquet({ path, columns: { adjusted: 'adj' } });
+    // Half the price, twice the shares.
+    expect([valueAt(panel, 0, 0, 'open'), valueAt(panel, 0, 0, 'volume')]).toEqual([5, 200]);
+    expect([valueAt(panel, 1, 0, 'open'), valueAt(panel, 1, 0, 'volume')]).toEqual([11, 200]);
+  });
+
   it('may hold dates as timestamps, floats, nulls, and numbers for symbols', async () => {
     const days = ['2020-01-01', '2020-01-02', '2020-01-02'].map((date) => new Date(`${date}T00:00:00Z`));
     const path = file(

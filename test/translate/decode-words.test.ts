@@ -105,6 +105,7 @@ describe('delays in words', () => {
     expect(unitDelays(seen, [1, 2, 3, 4, 4], [1, 3, 4], words)).toEqual({
       units: ['the', 'big', 'dog'],
       delays: [1, 2, 3],
+      places: [0, 2, 3],
     });
   });
 
@@ -115,6 +116,7 @@ describe('delays in words', () => {
       units: ['a', 'dog,', 'too'],
       // "a" is complete when " dog" comes, "dog," when " too" does, "too" at the end.
       delays: [2, 4, 4],
+      places: [1, 3, 4],
     });
   });
 
@@ -130,12 +132,13 @@ describe('delays in words', () => {
       units: ['私', 'は', 'G', 'P', 'S', '。'],
       // Source tokens 4 and 5 come with the third word.
       delays: [1, 1, 3, 3, 3, 3],
+      places: [0, 0, 2, 2, 2, 3],
     });
   });
 
   it('are all words where more was read than any word settles', () => {
     expect(unitDelays(['dog', 'dog'], [5, 5], [1, 2], words).delays).toEqual([2]);
-    expect(unitDelays([''], [0], [1, 2], words)).toEqual({ units: [], delays: [] });
+    expect(unitDelays([''], [0], [1, 2], words)).toEqual({ units: [], delays: [], places: [] });
   });
 });
 

@@ -138,7 +138,7 @@ class TableInput {
     const value = (f: number): number => {
       const cell = row[columns!.at[f]];
       const x = csvNumber(cell);
-      const isGroup = columns!.fields[f] === this.options.group;
+      const isGroup = this.options.group !== undefined && columns!.fields[f] === this.options.group;
       if (isGroup) return Number.isNaN(x) ? Number.NaN : this.groups.of(cell.trim());
       if (x !== undefined) return x;
       throw new InputError(`"${cell.slice(0, 80)}" is not a number`, { file, line, key: columns!.fields[f] });

@@ -78,7 +78,7 @@ async function readRows(source: ParquetSource, options: ReadOptions, decoder: Pa
     for (let i = 0; i < rowEnd - rowStart; i++) {
       const row = rowStart + i + 1;
       const value = (f: number): number =>
-        columns.fields[f] === options.group
+        options.group !== undefined && columns.fields[f] === options.group
           ? toGroup(values[f][i], groups)
           : toNumber(values[f][i], columns.fields[f], file, row);
       table.add(toDate(dates[i], file, row), toSymbol(symbols[i], file, row), value, file, row);
