@@ -53,6 +53,8 @@ export async function setup({ size, strategy: name }) {
     }
     return loss;
   };
+  // As a training begins; the threads that help to validate have then started.
+  await problem.validate();
   await updates(EVERY);
   // An update whose number is 1 measures: the frequent measurements are made at once, without their trainings.
   for (let i = 0; name === 'influence' && i < FREQUENT; i++) await choose(1);

@@ -76,6 +76,9 @@ export interface InferenceConfig<I extends InputTypes> {
 
 /** Runs a model forward with the current parameters of an arena. */
 export class Inference {
+  /** Whether `runMany` has had too few runs for threads of their own. */
+  private hasRunFew = false;
+
   private constructor(
     private readonly session: Session,
     private readonly parameters: Readonly<Record<string, Value>>,
@@ -118,7 +121,10 @@ export class Inference {
     take: (outputs: Record<string, Value>, index: number) => void,
   ): Promise<void> {
     const { helpers } = this;
-    if (helpers === undefined || (count < FEW_RUNS && !helpers.areReady)) {
+    if (helpers === undefined || count === 1 || (count < FEW_RUNS && !helpers.areReady)) {
+      // Few runs are done before threads have started; those that come again and again are worth it.
+      if (helpers !== undefined && count > 1 && this.hasRunFew) helpers.start();
+      this.hasRunFew = true;
       for (let i = 0; i < count; i++) take(await this.run(feedsOf(i)), i);
       return;
     }
@@ -176,7 +182,7 @@ export class Inference {
   }
 }
 
-/** So few runs are done before threads have started. */
+/** Runs that are worth waiting for threads to start. */
 const FEW_RUNS = 4;
 
 /** All that a helper needs; sent to it once. */
@@ -217,10 +223,16 @@ class Helpers {
 
   /** Shares the parameters as they are now. The first time, the threads are started: they help as soon as they can. */
   begin(): void {
-    const { arena, executable, names, sharedValues } = this;
+    const { arena, sharedValues } = this;
     floatsOver(sharedValues, arena.dtype).set(arena.values as never);
     this.version++;
+    this.start();
+  }
+
+  /** Starts the threads, if they are not there. */
+  start(): void {
     if (this.starting !== undefined) return;
+    const { arena, executable, names, sharedValues } = this;
     const parameters = arena.names.map((name) => ({ name, shape: arena.shape(name) }));
     const setup: HelperSetup = { executable, parameters, names, dtype: arena.dtype, sharedValues };
     this.starting = Array.from({ length: this.count }, async () => {

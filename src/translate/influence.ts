@@ -1,4 +1,4 @@
-import { shardBounds, type Training } from '../optim/index.js';
+import type { Training } from '../optim/index.js';
 import { type InfluenceAccess, scatteredPieces, spacedPlaces, trainingInfluence } from '../schedule/index.js';
 import { type Batch, collate, pairCount, selectPairs } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
@@ -34,17 +34,11 @@ export function waitInfluence(options: WaitInfluenceOptions): InfluenceAccess<re
     sample: (batches, samples) => spacedPlaces(pairCount(batches), samples),
     losses: async (batches, places) => {
       const A = anchors.length;
-      const parts = shardBounds(places.length, evaluation.workers).map(([start, end]) => {
-        const repeated = Int32Array.from({ length: (end - start) * A }, (_, at) => places[start + Math.floor(at / A)]);
-        const asked = Int32Array.from(repeated, (_, at) => waits[anchors[at % A]]);
-        return [selectPairs(batches, repeated), asked] as const;
-      });
-      const perToken = new Float32Array(places.length * A);
-      let at = 0;
-      for (const [part, sums] of (await evaluation.many(parts)).entries()) {
-        const { targetLengths } = parts[part][0];
-        for (const [i, sum] of sums.entries()) perToken[at++] = sum / targetLengths[i];
-      }
+      const repeated = Int32Array.from({ length: places.length * A }, (_, at) => places[Math.floor(at / A)]);
+      const pairs = selectPairs(batches, repeated);
+      const asked = Int32Array.from(repeated, (_, at) => waits[anchors[at % A]]);
+      const { plain } = await evaluation.sentences(pairs, asked);
+      const perToken = plain.map((sum, at) => sum / pairs.targetLengths[at]);
       return interpolated(perToken, anchors, K);
     },
   });

@@ -30,32 +30,23 @@ export interface CorpusLoss {
 /** The loss of a model in evaluation mode, with the current parameters of an arena. */
 export class LossEvaluation {
   private estimation: Inference | undefined;
-  private shared: Inference | undefined;
 
   private constructor(
     private readonly inference: Inference,
     private readonly compileEstimation: () => Promise<Inference>,
-    private readonly compileShared: () => Promise<Inference>,
-    /** Threads that `many` shares its batches between. */
-    readonly workers: number,
   ) {}
 
   static async create(
     model: TranslationModel,
     arena: Arena,
-    options: LossOptions & { readonly threads?: number; readonly workers?: number; readonly ranks?: Ranks },
+    options: LossOptions & { readonly threads?: number; readonly ranks?: Ranks },
   ): Promise<LossEvaluation> {
-    const { threads, workers = 1, ranks, ...loss } = options;
-    const compile = (what: LossOptions, how: { eightBit?: boolean; workers?: number }): Promise<Inference> => {
+    const { threads, ranks, ...loss } = options;
+    const compile = (what: LossOptions, eightBit: boolean): Promise<Inference> => {
       const evaluated = lossModel(evaluationMode(model), what);
-      return Inference.create({ model: evaluated, inputs: lossInputs, arena, threads, ranks, ...how });
+      return Inference.create({ model: evaluated, inputs: lossInputs, arena, threads, ranks, eightBit });
     };
-    return new LossEvaluation(
-      await compile(loss, {}),
-      () => compile({ ...loss, smoothing: 0 }, { eightBit: true }),
-      () => compile(loss, { workers }),
-      ranks === undefined ? workers : 1,
-    );
+    return new LossEvaluation(await compile(loss, false), () => compile({ ...loss, smoothing: 0 }, true));
   }
 
   /** Of every sentence, with one wait for all or a wait for each. */
@@ -63,18 +54,6 @@ export class LossEvaluation {
     const feeds = typeof wait === 'number' ? sameWait(batch, wait) : lossFeeds(batch, wait, noWeights(batch));
     const { plain, smoothed } = await this.inference.run(feeds, { outputs: ['plain', 'smoothed'] });
     return { plain: plain.data as Float32Array, smoothed: smoothed.data as Float32Array };
-  }
-
-  /** −log P of the sentences of several batches, computed side by side, each with a wait for each sentence. */
-  async many(batches: readonly (readonly [Batch, Int32Array])[]): Promise<Float32Array[]> {
-    if (this.workers > 1) this.shared ??= await this.compileShared();
-    const inference = this.shared ?? this.inference;
-    const losses: Float32Array[] = [];
-    const feedsOf = (i: number): Feeds => lossFeeds(batches[i][0], batches[i][1], noWeights(batches[i][0]));
-    await inference.runMany(batches.length, feedsOf, ({ plain }, i) => {
-      losses[i] = plain.data as Float32Array;
-    });
-    return losses;
   }
 
   /**
@@ -103,7 +82,6 @@ export class LossEvaluation {
 
   async close(): Promise<void> {
     await this.estimation?.close();
-    await this.shared?.close();
     await this.inference.close();
   }
 }

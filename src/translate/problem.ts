@@ -75,7 +75,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
 
   /** Opens the corpus and starts the model's training. */
   static async create(config: TranslationConfig, options: ProblemOptions): Promise<TranslationProblem> {
-    const { random, threads = 1, workers = 1, ranks } = options;
+    const { random, threads = 1, ranks } = options;
     const tasks = waitTasks(config.waits);
     const main = config.waits === 'full' ? 0 : taskIndex(tasks, config.main, 'problem.main');
     const learningRate = learningRateOf(config.learning, options.updates);
@@ -93,7 +93,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
       const training = await createTraining(lossModel(model, loss), config.learning, { ...options, onlyAdapters });
       opened.push(training);
       if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages, model);
-      const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, workers, ranks });
+      const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, ranks });
       opened.push(evaluation);
       return new TranslationProblem(config, { tasks, main, data, training, learningRate, evaluation, opened });
     } catch (error) {
