@@ -1,7 +1,7 @@
 import { useEffect } from 'preact/hooks';
+import type { TranslationOffer } from 'tcts/serve/run-folders.js';
 import type { RunReport, RunSummary } from 'tcts/serve/run-report.js';
 import type { SchedulerView } from 'tcts/serve/scheduler-view.js';
-import type { TranslationOffer } from 'tcts/serve/translation-runs.js';
 
 export type { RunReport, RunSummary, SchedulerView, TranslationOffer };
 

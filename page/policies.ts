@@ -1,4 +1,4 @@
-import type { PolicyKind } from 'tcts/translate/policies/description.js';
+import type { PolicyKind } from 'tcts/translate/policies/policy.js';
 
 export type Knob = PolicyKind['knobs'][number];
 

@@ -1,5 +1,5 @@
-import type { LiveSentence } from 'tcts/serve/live-sentence.js';
-import type { ClientMessage, LiveEvent, ServerMessage } from 'tcts/serve/messages.js';
+import type { LiveEvent, LiveSentence } from 'tcts/serve/live-sentence.js';
+import type { ClientMessage, ServerMessage } from 'tcts/serve/live-socket.js';
 
 export type { LiveEvent };
 

@@ -1,6 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { Explain, TERMS } from './explain.js';
-import { html } from './html.js';
+import { Explain, html, TERMS } from './html.js';
 import type { TimedEvent } from './lane.js';
 
 export interface TimelineProps {

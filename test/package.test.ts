@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { verbFinalText } from '../src/translate/verb-final.js';
+import { verbFinalText } from '../src/translate/toy.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {

@@ -4,7 +4,7 @@
  * 2019).
  */
 import { decodeInLockstep } from '../../dist/translate/decode/batch.js';
-import { createStepModel } from '../../dist/translate/decode/steps.js';
+import { createStepModel } from '../../dist/translate/decode/translator.js';
 import { waitK } from '../../dist/translate/index.js';
 import { MULTI30K, randomModel, randomSentences } from './translation.mjs';
 

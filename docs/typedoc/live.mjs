@@ -8,7 +8,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { builtInModel } from '../../dist/cli/names.js';
-import { TranslationRuns } from '../../dist/serve/translation-runs.js';
+import { TranslationRuns } from '../../dist/serve/run-folders.js';
 import { exportTranslation } from '../../dist/translate/export.js';
 
 const page = fileURLToPath(new URL('../../dist/page', import.meta.url));

@@ -5,8 +5,7 @@ import { textTable } from '../text-table.js';
 import { tokenName } from '../translate/decode/text-stream.js';
 import { Translator } from '../translate/decode/translator.js';
 import { evaluateTranslation, type TranslationScores } from '../translate/evaluate.js';
-import type { ToyPair } from '../translate/toy.js';
-import { verbFinalText } from '../translate/verb-final.js';
+import { type ToyPair, verbFinalText } from '../translate/toy.js';
 import { type PartContext, trainShipped } from './demo.js';
 
 const WAITS = [1, 5] as const;

@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
 import { nearest } from '../run/config/load.js';
 import type { TrainingResult } from '../run/index.js';
-import { INTERRUPTED } from '../run/interrupt.js';
+import { INTERRUPTED } from '../run/progress.js';
 import type { EpisodeRecord } from '../schedule/index.js';
 import { formatFigure, textTable, wrapped } from '../text-table.js';
 import { wholeNumber } from './flags.js';

@@ -46,7 +46,7 @@ async function exportCommand(run: string, flags: ExportFlags): Promise<void> {
   const written = folder === undefined ? [] : exportTranslation(from, folder, { checkpoint }).files;
   const own =
     parameters === undefined ? [] : [{ name: parameters, bytes: exportParameters(from, parameters, checkpoint) }];
-  const { exportHuggingFace } = await import('../translate/exchange/huggingface-export.js');
+  const { exportHuggingFace } = await import('../translate/export.js');
   const files = [...written, ...(hf === undefined ? [] : exportHuggingFace(from, hf, checkpoint).files), ...own];
   if (flags.json) {
     process.stdout.write(`${JSON.stringify({ folder, files })}\n`);

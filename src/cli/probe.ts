@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { InputError } from '../errors.js';
-import { INTERRUPTED } from '../run/interrupt.js';
+import { INTERRUPTED } from '../run/progress.js';
 import { positiveNumber, setOption, wholeNumber } from './flags.js';
 import { configFile } from './names.js';
 

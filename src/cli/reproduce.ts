@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
-import { INTERRUPTED, listenForInterrupt } from '../run/interrupt.js';
-import { formatDuration } from '../run/progress.js';
+import { formatDuration, INTERRUPTED, listenForInterrupt } from '../run/progress.js';
 import type { Plan } from '../sweep/index.js';
 import { collect } from './flags.js';
 import { shippedConfig } from './names.js';

@@ -6,7 +6,7 @@ import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
 import { launch } from '../mpi.js';
 import { Ranks } from '../ranks.js';
-import { INTERRUPTED } from '../run/interrupt.js';
+import { INTERRUPTED } from '../run/progress.js';
 import { formatFigure, wrapped } from '../text-table.js';
 import { type QueueFlags, queueOptions, setOption, wholeNumber } from './flags.js';
 import { mapOf } from './forecast-flags.js';

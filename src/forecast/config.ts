@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { section } from '../run/index.js';
-import { learningSchema, rewardShare } from '../schedule/problem-config.js';
-import { problemKind } from '../schedule/problem-kind.js';
+import { learningSchema, problemKind, rewardShare } from '../schedule/problem-kind.js';
 import { backtestSchema } from './backtest/settings.js';
 import type { SplitDates } from './data/calendar.js';
 import { dateKey } from './formats/format.js';

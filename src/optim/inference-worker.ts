@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { Session } from '../tensor/index.js';
 import { Arena } from './arena.js';
 import { type ForwardTask, type HelperSetup, parameterFeeds } from './inference.js';
-import { answerTasks, floatsOver } from './replica.js';
+import { answerTasks, floatsOver } from './shards.js';
 
 /** Entry of a worker thread: runs a program forward with the parameters that it finds in the shared memory. */
 const { executable, parameters, names, dtype, sharedValues } = workerData as HelperSetup;

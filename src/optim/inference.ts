@@ -16,8 +16,16 @@ import {
   type Value,
 } from '../tensor/index.js';
 import type { Arena, ParameterSpec } from './arena.js';
-import { floatsOver, gradientName, TaskThread } from './replica.js';
-import { batchAxis, joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
+import {
+  batchAxis,
+  floatsOver,
+  gradientName,
+  joinOutputs,
+  samplesOf,
+  shard,
+  shardBounds,
+  TaskThread,
+} from './shards.js';
 
 /** A model: a function that declares its parameters while it computes on symbolic inputs. */
 export type Model<I extends InputTypes, O extends Outputs = Outputs> = (

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { Arena } from './arena.js';
-import { answerTasks, floatsOver, Replica, type ShardTask, type WorkerSetup } from './replica.js';
+import { answerTasks, floatsOver, Replica, type ShardTask, type WorkerSetup } from './shards.js';
 
 /**
  * Entry of a worker thread: answers the shards it is sent with their outputs. The runtime does not take shared memory, so

@@ -13,8 +13,17 @@ import {
   type OptimizerState,
   optimizer,
 } from './optimizer.js';
-import { floatsOver, Replica, ReplicaWorker, type ShardTask } from './replica.js';
-import { GradientExchange, joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
+import {
+  floatsOver,
+  GradientExchange,
+  joinOutputs,
+  Replica,
+  ReplicaWorker,
+  type ShardTask,
+  samplesOf,
+  shard,
+  shardBounds,
+} from './shards.js';
 
 /** What to train, how, and with how many workers. */
 export interface TrainingConfig<I extends InputTypes> {

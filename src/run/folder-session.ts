@@ -2,12 +2,17 @@ import { setImmediate } from 'node:timers/promises';
 import { InputError } from '../errors.js';
 import { type Checkpoint, checkpointFolder, latestCheckpoint, saveBest, saveCheckpoint } from './checkpoint.js';
 import { type ConfigValues, type OwnedRunFolder, recordState, requireCompatible, requireSameConfig } from './folder.js';
-import { type Interrupt, listenForInterrupt } from './interrupt.js';
 import { countLines, EventWriter, type LogRecord, MetricsLog, numbersOf, startOfLines } from './metrics-log.js';
 import { metricsFile, timingsFile } from './metrics-reader.js';
-import { Progress, type ProgressFields } from './progress.js';
-import type { Resumable, Session, SessionOptions, SessionOutcome } from './session.js';
-import { EarlyStopping, type EarlyStoppingState } from './session.js';
+import { type Interrupt, listenForInterrupt, Progress, type ProgressFields } from './progress.js';
+import {
+  EarlyStopping,
+  type EarlyStoppingState,
+  type Resumable,
+  type Session,
+  type SessionOptions,
+  type SessionOutcome,
+} from './session.js';
 import { toolVersion } from './versions.js';
 
 /** The session of a run that has a folder. */

@@ -10,17 +10,21 @@ export {
   foldersHolding,
   isRun,
   isRunning,
+  MEMBERS_FILE,
+  type Member,
+  memberFolder,
+  membersJson,
   openRun,
   type RunFolder,
   type RunInfo,
   type RunState,
+  readMembers,
   recordState,
   resumeRun,
+  wholeRun,
 } from './folder.js';
 export { SaveSchedule, type SaveScheduleOptions } from './folder-session.js';
-export * from './interrupt.js';
 export { acquireLock, isElsewhere, type Lock, type LockHolder, LostLockError, lockHolder } from './lock.js';
-export * from './members.js';
 export { EventWriter, type LogRecord, MetricsLog } from './metrics-log.js';
 export * from './metrics-reader.js';
 export * from './progress.js';

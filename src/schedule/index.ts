@@ -27,7 +27,6 @@ export {
 } from './probe.js';
 export * from './probe-findings.js';
 export * from './problem.js';
-export * from './problem-config.js';
 export * from './problem-kind.js';
 export * from './reward.js';
 export * from './snapshots.js';

@@ -12,7 +12,7 @@ import type { Ranks } from '../ranks.js';
 import type { Snapshot } from '../run/index.js';
 import type { Value } from '../tensor/index.js';
 import type { GradientAccess, InfluenceAccess } from './problem.js';
-import { type Learning, learningRateOf, optimizerOf } from './problem-config.js';
+import { type Learning, learningRateOf, optimizerOf } from './problem-kind.js';
 import { captureTraining, restoreTraining } from './snapshots.js';
 
 /** A network that forecasts several horizons, as programs over the same parameters. */

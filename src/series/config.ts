@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
-import { learningSchema } from '../schedule/problem-config.js';
-import { problemKind } from '../schedule/problem-kind.js';
+import { learningSchema, problemKind } from '../schedule/problem-kind.js';
 import { seriesDataSchema } from './table.js';
 
 const share = z.number().gt(0).lt(1);

@@ -1,4 +1,3 @@
-import type { Policy } from '../translate/decode/policy.js';
 import type { StreamOptions } from '../translate/decode/stream.js';
 import { type TextSide, TextStream } from '../translate/decode/text-stream.js';
 import {
@@ -10,6 +9,7 @@ import {
 } from '../translate/decode/token-model.js';
 import { Translator } from '../translate/decode/translator.js';
 import type { CheckpointChoice } from '../translate/index.js';
+import type { Policy } from '../translate/policies/policy.js';
 
 /** A model that many sentences share. */
 export interface LiveModel {

@@ -1,13 +1,25 @@
 import { InputError } from '../errors.js';
 import { instanceLatency } from '../metrics/latency.js';
-import type { Policy } from '../translate/decode/policy.js';
 import type { StreamEvent } from '../translate/decode/stream.js';
 import { type TextStream, tokenName } from '../translate/decode/text-stream.js';
+import type { Policy } from '../translate/policies/policy.js';
 import type { WordEncoder } from '../translate/text/pipeline.js';
 import { special } from '../translate/text/vocabulary.js';
 import { limits } from './limits.js';
 import type { LiveModel } from './live-model.js';
-import type { LiveEvent } from './messages.js';
+
+/** A READ or a WRITE, and where the sentence stands after it. */
+export interface LiveEvent {
+  readonly action: 'READ' | 'WRITE';
+  readonly token: string;
+  /** Source tokens read, without the end of the sentence. */
+  readonly read: number;
+  /** Target tokens written. */
+  readonly written: number;
+  /** Average lagging and average proportion so far, in tokens; null before the first WRITE. */
+  readonly AL: number | null;
+  readonly AP: number | null;
+}
 
 export interface SentenceListener {
   onEvent(event: LiveEvent): void;

@@ -1,11 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { limits, rateLimit } from './limits.js';
 import { refuseSocket } from './listen.js';
 import type { Lease, LiveModels, ThreadSentence } from './live-models.js';
-import { type ClientMessage, parseMessage, type ServerMessage, withoutPaths } from './messages.js';
+import type { LiveEvent } from './live-sentence.js';
+import { withoutPaths } from './run-folders.js';
 
 /** The WebSocket side of the server: at `/live`, one `Connection` a client. */
 export class LiveSocket {
@@ -241,3 +243,45 @@ function tell(sentence: ThreadSentence, message: SentenceMessage): void {
 
 const GOING_AWAY = 1001;
 const POLICY_VIOLATION = 1008;
+
+const laneName = z.string().regex(/^[a-z0-9-]{1,16}$/);
+const policyText = z.string().min(1).max(200);
+
+const clientMessage = z.discriminatedUnion('type', [
+  /** A new sentence in a lane; one that is under way there is dropped. */
+  z.strictObject({ type: z.literal('begin'), lane: laneName, run: z.string().min(1).max(500), policy: policyText }),
+  z.strictObject({ type: z.literal('word'), lane: laneName, word: z.string().regex(/^\S+$/u).max(limits.wordLength) }),
+  /** The sentence is complete. */
+  z.strictObject({ type: z.literal('end'), lane: laneName }),
+  /** Go on with another policy. */
+  z.strictObject({ type: z.literal('policy'), lane: laneName, policy: policyText }),
+  z.strictObject({ type: z.literal('stop'), lane: laneName }),
+]);
+
+/** What the page says to the server. */
+export type ClientMessage = z.output<typeof clientMessage>;
+
+/** What the server says to the page. */
+export type ServerMessage =
+  /** The model is open, and words can come. */
+  | { readonly type: 'begun'; readonly lane: string }
+  | ({ readonly type: 'event'; readonly lane: string } & LiveEvent)
+  /** Text of the translation that is settled, to be put behind what there is. */
+  | { readonly type: 'text'; readonly lane: string; readonly text: string }
+  /** The translation is complete. */
+  | { readonly type: 'done'; readonly lane: string; readonly endedEarly: boolean }
+  | { readonly type: 'error'; readonly lane?: string; readonly message: string };
+
+/** The message in a text, or what is wrong with it. */
+export function parseMessage(text: string): ClientMessage | { readonly type: 'wrong'; readonly reason: string } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { type: 'wrong', reason: 'expected a message in JSON' };
+  }
+  const parsed = clientMessage.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [{ path, message }] = parsed.error.issues;
+  return { type: 'wrong', reason: `${path.length > 0 ? `${path.join('.')}: ` : ''}${message}` };
+}

@@ -2,8 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { InputError } from '../errors.js';
 import { readingWithin } from '../files.js';
 import { type LiveModel, type LiveModelOptions, openLiveModel } from './live-model.js';
-import { LiveSentence } from './live-sentence.js';
-import type { LiveEvent } from './messages.js';
+import { type LiveEvent, LiveSentence } from './live-sentence.js';
 
 export interface ModelThreadData {
   readonly run: string;

@@ -15,8 +15,7 @@ import {
   type ValidationMeasure,
   validationMeasure,
 } from '../run/index.js';
-import { withoutPaths } from './messages.js';
-import { checkpointStamp, RunDescriptions, refuseLarge, runFile } from './run-folders.js';
+import { checkpointStamp, RunDescriptions, refuseLarge, runFile, withoutPaths } from './run-folders.js';
 import { MetricsReader, type RunMetrics } from './run-metrics.js';
 import { type SchedulerView, schedulerView } from './scheduler-view.js';
 

@@ -5,11 +5,9 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { InputError } from '../errors.js';
 import { readingWithin } from '../files.js';
-import { withoutPaths } from './messages.js';
-import { checkpointStamp, runFolders } from './run-folders.js';
+import { checkpointStamp, runFolders, TranslationRuns, withoutPaths } from './run-folders.js';
 import type { ExportedModel, RunAnswer, RunQuestion, RunQuestions, RunThreadData } from './run-reader.js';
 import { RunReports, type RunSummary } from './run-report.js';
-import { TranslationRuns } from './translation-runs.js';
 
 /** Entry of the thread that reads run folders. */
 const { folder, builtIn, browser, checkpoint, modules = [] } = workerData as RunThreadData;

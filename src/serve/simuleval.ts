@@ -3,8 +3,8 @@ import { bodyLimit } from 'hono/body-limit';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { latencyUnit } from '../metrics/index.js';
-import type { Policy } from '../translate/decode/policy.js';
 import { arrivingWords, type TextSide, type TextStream } from '../translate/decode/text-stream.js';
+import type { Policy } from '../translate/policies/policy.js';
 import { type Address, listen } from './listen.js';
 import { type LiveModel, type LiveModelOptions, openLiveModel } from './live-model.js';
 

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { pathToFileURL } from 'node:url';
 import { builtFile } from '../files.js';
-import { INTERRUPTED } from '../run/interrupt.js';
+import { INTERRUPTED } from '../run/progress.js';
 import type { Outcome } from './job.js';
 
 export interface StopOptions {

@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { section } from '../run/index.js';
 import {
   learningKeys,
+  problemKind,
   rewardShare,
   SCHEDULE_MEANING,
   SCHEDULES,
   WEIGHT_DECAY_MEANING,
-} from '../schedule/problem-config.js';
-import { problemKind } from '../schedule/problem-kind.js';
+} from '../schedule/problem-kind.js';
 import { modelSchema } from './model/config.js';
 
 const auto = z.literal('auto');

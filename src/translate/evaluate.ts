@@ -1,5 +1,4 @@
-import { join, resolve } from 'node:path';
-import { z } from 'zod';
+import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import {
@@ -19,10 +18,8 @@ import {
   type TokenizerName,
   tokenizers,
 } from '../metrics/index.js';
-import type { CheckpointChoice } from '../run/index.js';
-import { dataDigest, dataName, type EvaluatedData, evaluationFolder, openRun, parseConfig } from '../run/index.js';
-import { type DataConfig, translationSchema } from './config.js';
-import type { Policy } from './decode/policy.js';
+import { type CheckpointChoice, dataDigest, dataName, type EvaluatedData, evaluationFolder } from '../run/index.js';
+import type { DataConfig } from './config.js';
 import { type Decoded, type SearchOptions, searchDefaults, tooLong } from './decode/search.js';
 import {
   type ArrivingWord,
@@ -35,9 +32,10 @@ import {
 } from './decode/text-stream.js';
 import { type TimedDecoded, Translator } from './decode/translator.js';
 import { fileNameOf } from './policies/index.js';
-import { lowercase } from './text/normalize.js';
+import type { Policy } from './policies/policy.js';
+import { lowercase } from './text/pipeline.js';
 import { special } from './text/vocabulary.js';
-import { openData } from './training.js';
+import { evaluatedData, openData } from './training.js';
 
 /** With which policies and which search to translate, and what. */
 export interface TranslationEvaluationOptions
@@ -134,7 +132,7 @@ export async function evaluateTranslation(
     const policies = options.policies?.flatMap((text) => translator.policies(text)) ?? translator.policies();
     const { language } = translator.target.pipeline.config;
     const { tokenize = bleuTokenizer(language), unit = latencyUnit(language) } = options;
-    const { own, ...config } = dataOf(run, options.corpus);
+    const { own, ...config } = evaluatedData(run, options.corpus);
     const test = await testSet(config.data, split, translator, options.onTooLong);
     const data: EvaluatedData = { name: dataName(config.data), digest: test.digest, own };
     const scores: TranslationScores[] = [];
@@ -201,19 +199,6 @@ interface Measured {
   readonly outputs: readonly string[];
   readonly tokenised: readonly string[];
   readonly instances: readonly Instance[];
-}
-
-function dataOf(run: string, corpus: string | undefined): { data: DataConfig; own: boolean } {
-  const { problem } = openRun(run).config as { problem: { data: unknown } };
-  if (problem.data === undefined) {
-    // Of a run that was imported.
-    if (corpus !== undefined) return { data: { from: 'corpus', folder: corpus }, own: false };
-    throw new InputError('the run has no data of its own, expected a corpus', { key: '--data', file: run });
-  }
-  const schema = z.strictObject({ data: translationSchema.shape.data });
-  const { data } = parseConfig(schema, { data: problem.data }, join(run, 'config.yaml'));
-  const isOwn = corpus === undefined || (data.from === 'corpus' && resolve(data.folder) === resolve(corpus));
-  return isOwn ? { data, own: true } : { data: { from: 'corpus', folder: corpus }, own: false };
 }
 
 function folderName(

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { toyLanguages, toyText } from './toy.js';
-import { verbFinalLanguages, verbFinalText } from './verb-final.js';
+import { toyLanguages, toyText, verbFinalLanguages, verbFinalText } from './toy.js';
 
 export interface ExampleSentence {
   readonly source: string;

@@ -8,7 +8,7 @@ import { translationSchema } from './config.js';
 import { type Batch, BatchIterator } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
 import { evaluationMode, type TranslationModel } from './model/config.js';
-import { type LossOptions, lossFeeds, lossInputs, lossModel } from './model/loss.js';
+import { type LossOptions, lossFeeds, lossInputs, lossModel } from './model/transformer.js';
 import { openTrained } from './trained.js';
 import { openData } from './training.js';
 

@@ -5,9 +5,13 @@ import { readJsonFile, writeFileAtomic } from '../files.js';
 import { Arena, type Floats, traceModel } from '../optim/index.js';
 import { type CheckpointChoice, openRun } from '../run/index.js';
 import { loadParameters } from '../schedule/index.js';
+import type { SourceAttention } from './decode/steps.js';
 import { ACTIVATION_NAMES, adaptersSchema, evaluationMode, isAdapter, type TranslationModel } from './model/config.js';
-import { lossInputs, lossModel } from './model/loss.js';
+import { lossInputs, lossModel } from './model/transformer.js';
+import { stoppingAttention } from './monotonic/attention.js';
 import { ATTENTIONS, type MonotonicModel } from './monotonic/config.js';
+import { momentSteps } from './monotonic/hmt.js';
+import { transportSteps } from './monotonic/itst.js';
 import { monotonicInputs, monotonicLossModel } from './monotonic/loss.js';
 import { type Languages, loadLanguages, saveLanguages } from './text/languages.js';
 
@@ -102,6 +106,12 @@ export function trainedMonotonic(folder: string, checkpoint: CheckpointChoice = 
   const languages = languagesOf(folder, model);
   const arena = new Arena(parametersOf(model));
   return { model, languages, arena, step: loadParameters(folder, arena, checkpoint) };
+}
+
+/** The attention of a model that learns when to read, step by step. */
+export function decidingAttention(model: MonotonicModel): SourceAttention {
+  if (model.attention === 'itst') return transportSteps(model);
+  return model.attention === 'hmt' ? momentSteps(model) : stoppingAttention(model);
 }
 
 /**

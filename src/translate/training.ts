@@ -1,22 +1,29 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { type InputTypes, type LearningRate, type Model, Training } from '../optim/index.js';
-import type { Random } from '../random.js';
+import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
-import type { Snapshot } from '../run/index.js';
-import { optimizerOf, learningRateOf as rateOf, stateOnly } from '../schedule/index.js';
-import type { DataConfig, TranslationConfig } from './config.js';
-import { type Batch, BatchIterator, type BatchOptions, type BatchState } from './corpus/batches.js';
+import { openRun, parseConfig, type Snapshot } from '../run/index.js';
+import { optimizerOf, oracleRows, learningRateOf as rateOf, stateOnly } from '../schedule/index.js';
+import { type DataConfig, type TranslationConfig, translationSchema } from './config.js';
+import { type Batch, BatchIterator, type BatchOptions, type BatchState, column } from './corpus/batches.js';
 import { type Corpus, type CorpusSummary, openCorpus, type PairedSequences, somePairs } from './corpus/corpus.js';
 import { defaultFilters } from './corpus/encode-split.js';
 import { prepareTranslation } from './corpus/prepare.js';
-import { type Scrambled, scrambled } from './corruption.js';
 import { isAdapter, requireChosen, type TranslationModel, translationModel } from './model/config.js';
-import { lossInputs } from './model/loss.js';
-import { type TextSizes, type ToyText, toyLanguages, toyText, writeToyText } from './toy.js';
-import { verbFinalLanguages, verbFinalText } from './verb-final.js';
+import { lossInputs } from './model/transformer.js';
+import {
+  type TextSizes,
+  type ToyText,
+  toyLanguages,
+  toyText,
+  verbFinalLanguages,
+  verbFinalText,
+  writeToyText,
+} from './toy.js';
 
 /** The keys of a configuration that say which sentences to train on. */
 export interface TrainingDataConfig extends Pick<TranslationConfig, 'data' | 'model' | 'batch'> {
@@ -227,4 +234,65 @@ export function learningRateOf(learning: Learning, updates?: number): LearningRa
   const peak = requireChosen(learning.peak, 'learning.peak');
   const warmup = requireChosen(learning.warmup, 'learning.warmup');
   return rateOf(peak, { ...learning, warmup }, updates);
+}
+
+/** The data that a run is evaluated on: its own, or another corpus. */
+export function evaluatedData(run: string, corpus: string | undefined): { data: DataConfig; own: boolean } {
+  const { problem } = openRun(run).config as { problem: { data: unknown } };
+  if (problem.data === undefined) {
+    // Of a run that was imported.
+    if (corpus !== undefined) return { data: { from: 'corpus', folder: corpus }, own: false };
+    throw new InputError('the run has no data of its own, expected a corpus', { key: '--data', file: run });
+  }
+  const schema = z.strictObject({ data: translationSchema.shape.data });
+  const { data } = parseConfig(schema, { data: problem.data }, join(run, 'config.yaml'));
+  const isOwn = corpus === undefined || (data.from === 'corpus' && resolve(data.folder) === resolve(corpus));
+  return isOwn ? { data, own: true } : { data: { from: 'corpus', folder: corpus }, own: false };
+}
+
+/** Training pairs of which some come from a second origin, where sources have their halves swapped. */
+export interface Scrambled extends PairedSequences {
+  /** [pair]; 1 for the second origin: the feature `origin`. */
+  readonly origin: Uint8Array;
+}
+
+/** Swaps the halves of the source in a share of the pairs, drawn by a seed of its own. Ends of sentences stay. */
+export function scrambled(pairs: PairedSequences, share: number, seed: number): Scrambled {
+  const random = new Random(seed).fork('corruption');
+  const order = random.shuffle(Int32Array.from({ length: pairs.count }, (_, i) => i));
+  const origin = new Uint8Array(pairs.count);
+  for (const pair of order.subarray(0, Math.round(share * pairs.count))) origin[pair] = 1;
+  const { source, target, count } = pairs;
+  const read = (pair: number) => (origin[pair] === 1 ? swapped(source.read(pair)) : source.read(pair));
+  return { count, origin, target, source: { lengths: source.lengths, read }, close: () => pairs.close() };
+}
+
+/** a b c d e ⏹ becomes d e a b c ⏹. */
+export function swapped(ids: ArrayLike<number>): Int32Array {
+  const words = ids.length - 1;
+  const half = Math.ceil(words / 2);
+  return Int32Array.from(ids, (id, i) => (i === words ? id : ids[(i + half) % words]));
+}
+
+/**
+ * Where the halves are swapped, the words that wait-m would have seen of the original come n/2 words later: a wait is
+ * unharmed if it is that much longer than the main one, or the longest there is.
+ */
+export function scrambledOracle(
+  scrambled: Scrambled,
+  batches: readonly Batch[],
+  { waits, main }: { readonly waits: readonly number[]; readonly main: number },
+): Float32Array {
+  const origins = originsOf(scrambled, batches);
+  const lengths = column(batches, 'sourceLengths');
+  const longest = Math.max(...waits);
+  return oracleRows(origins.length, waits.length, main, (i, task) => {
+    const half = Math.ceil((lengths[i] - 1) / 2);
+    return origins[i] === 1 && waits[task] < Math.min(longest, waits[main] + half);
+  });
+}
+
+/** Of every pair of an update; validation data are all of the first origin. */
+export function originsOf({ origin }: Scrambled, batches: readonly Batch[]): number[] {
+  return batches.flatMap(({ indices, split }) => Array.from(indices, (pair) => (split === 'train' ? origin[pair] : 0)));
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { builtInModel } from '../../src/cli/names.js';
-import { verbFinalText } from '../../src/translate/verb-final.js';
+import { verbFinalText } from '../../src/translate/toy.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { LiveClient } from '../serve/live-client.js';
 import { startTcts } from './train-process.js';
@@ -21,7 +21,7 @@ const inOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ');
 describe('the model in the box', () => {
   it('translates before any training, and says what it is', () => {
     const input = few.map(({ source }) => `${source}\n`).join('');
-    // The longest sentence is known to wait-9 in time (verb-final.ts).
+    // The longest sentence is known to wait-9 in time (toy.ts).
     const command = [main, 'translate', '--k', '9', '--beam', '1'];
     const options = { cwd: temporaryFolder(), input, encoding: 'utf8' } as const;
     const { status, stdout, stderr } = spawnSync(process.execPath, command, options);

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
-import { ActionBuffer } from '../../src/schedule/strategies/buffer.js';
 import { sampleRows } from '../../src/schedule/strategies/distribution.js';
+import { ActionBuffer } from '../../src/schedule/strategies/learned.js';
 import { Standardisation } from '../../src/schedule/strategies/scheduler.js';
 import { stored } from './trainings.js';
 

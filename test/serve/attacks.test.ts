@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rateLimitByAddress } from '../../src/serve/limits.js';
 import { createGuard } from '../../src/serve/listen.js';
-import { withoutPaths } from '../../src/serve/messages.js';
+import { withoutPaths } from '../../src/serve/run-folders.js';
 import { type PageServer, startServer } from '../../src/serve/server.js';
 import { LiveClient } from './live-client.js';
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
-import type { ClientMessage, ServerMessage } from '../../src/serve/messages.js';
+import type { ClientMessage, ServerMessage } from '../../src/serve/live-socket.js';
 
 /** A client of the page's WebSocket. */
 export class LiveClient {

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it, vi } from 'vitest';
-import { verbFinalText } from '../../src/translate/verb-final.js';
+import { verbFinalText } from '../../src/translate/toy.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { describeWithBrowser, launchBrowser, openPage, outcome, PATIENCE } from './browser.js';
 

@@ -13,7 +13,7 @@ import { readFairseq } from '../../src/translate/exchange/fairseq.js';
 import { saveImported } from '../../src/translate/exchange/foreign.js';
 import { LossEvaluation } from '../../src/translate/loss-evaluation.js';
 import { evaluationMode, isAdapter } from '../../src/translate/model/config.js';
-import { lossInputs, lossModel } from '../../src/translate/model/loss.js';
+import { lossInputs, lossModel } from '../../src/translate/model/transformer.js';
 import { TranslationProblem } from '../../src/translate/problem.js';
 import { openTrained } from '../../src/translate/trained.js';
 import { tinyModel } from './decode-models.js';

@@ -16,7 +16,7 @@ import {
 } from '../../src/tensor/index.js';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
 import type { StepModel } from '../../src/translate/decode/step-model.js';
-import { createStepModel } from '../../src/translate/decode/steps.js';
+import { createStepModel } from '../../src/translate/decode/translator.js';
 import { evaluationMode } from '../../src/translate/model/config.js';
 import { decode, encode, layerOptions } from '../../src/translate/model/transformer.js';
 import { special } from '../../src/translate/text/vocabulary.js';

@@ -3,8 +3,8 @@ import { Random } from '../../src/random.js';
 import { translationSchema } from '../../src/translate/config.js';
 import { pairCount } from '../../src/translate/corpus/batches.js';
 import type { PairedSequences } from '../../src/translate/corpus/corpus.js';
-import { scrambled, swapped } from '../../src/translate/corruption.js';
 import { TranslationProblem } from '../../src/translate/problem.js';
+import { scrambled, swapped } from '../../src/translate/training.js';
 
 it('swapped halves keep the words and the end of the sentence', () => {
   // 2 ends a sentence.

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { writeRound } from '../../src/translate/decode/batch.js';
-import { Cache } from '../../src/translate/decode/cache.js';
-import type { Candidates } from '../../src/translate/decode/search.js';
-import { Sentence } from '../../src/translate/decode/search.js';
-import type { StepModel } from '../../src/translate/decode/step-model.js';
+import { type Candidates, Sentence } from '../../src/translate/decode/search.js';
+import { Cache, type StepModel } from '../../src/translate/decode/step-model.js';
 import { waitK } from '../../src/translate/policies/wait-k.js';
 
 const END = 2;

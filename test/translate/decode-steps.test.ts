@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Value } from '../../src/tensor/index.js';
 import { decodeInLockstep } from '../../src/translate/decode/batch.js';
-import { Cache } from '../../src/translate/decode/cache.js';
-import { StepModel, type StepProgram } from '../../src/translate/decode/step-model.js';
-import { createStepModel } from '../../src/translate/decode/steps.js';
+import { Cache, StepModel, type StepProgram } from '../../src/translate/decode/step-model.js';
+import { createStepModel } from '../../src/translate/decode/translator.js';
 import { waitK } from '../../src/translate/policies/wait-k.js';
 import { randomArena, tinyModel, wholeModelScores } from './decode-models.js';
 

@@ -6,7 +6,7 @@ import { Translator } from '../../src/translate/decode/translator.js';
 import { readFairseq } from '../../src/translate/exchange/fairseq.js';
 import { type ForeignModel, saveImported } from '../../src/translate/exchange/foreign.js';
 import { readHuggingFace } from '../../src/translate/exchange/huggingface.js';
-import { exportHuggingFace } from '../../src/translate/exchange/huggingface-export.js';
+import { exportHuggingFace } from '../../src/translate/export.js';
 import { openTrained } from '../../src/translate/trained.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { arenaOf, logitsOf, vectors } from './imported-runs.js';

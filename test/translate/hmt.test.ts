@@ -23,9 +23,8 @@ import {
   transpose,
 } from '../../src/tensor/index.js';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
-import { createStepModel } from '../../src/translate/decode/steps.js';
-import { lossFeeds, lossInputs, lossModel } from '../../src/translate/model/loss.js';
-import { outputWeight } from '../../src/translate/model/transformer.js';
+import { createStepModel } from '../../src/translate/decode/translator.js';
+import { lossFeeds, lossInputs, lossModel, outputWeight } from '../../src/translate/model/transformer.js';
 import { type MonotonicModel, monotonicModel } from '../../src/translate/monotonic/config.js';
 import {
   choiceEnergies,
@@ -35,8 +34,8 @@ import {
   momentTransitions,
 } from '../../src/translate/monotonic/hmt.js';
 import { monotonicInputs, monotonicLossModel } from '../../src/translate/monotonic/loss.js';
-import { decidingAttention } from '../../src/translate/monotonic/steps.js';
 import { hmt } from '../../src/translate/policies/hmt.js';
+import { decidingAttention } from '../../src/translate/trained.js';
 import { checkGradient, randomValue } from '../tensor/check-gradient.js';
 import { randomArena, tinyModel, VOCABULARY } from './decode-models.js';
 import { policyCases } from './policy-suite.js';

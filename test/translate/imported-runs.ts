@@ -7,8 +7,7 @@ import { defaultFilters } from '../../src/translate/corpus/encode-split.js';
 import { prepareTranslation } from '../../src/translate/corpus/prepare.js';
 import type { ForeignModel } from '../../src/translate/exchange/foreign.js';
 import { evaluationMode, type TranslationModel } from '../../src/translate/model/config.js';
-import { lossInputs, lossModel } from '../../src/translate/model/loss.js';
-import { outputBias, outputWeight, translate } from '../../src/translate/model/transformer.js';
+import { lossInputs, lossModel, outputBias, outputWeight, translate } from '../../src/translate/model/transformer.js';
 import type { Languages } from '../../src/translate/text/languages.js';
 
 /** The checkpoints of test/vectors/make_checkpoints.py. */

@@ -3,7 +3,7 @@ import { traceModel } from '../../src/optim/inference.js';
 import { Random } from '../../src/random.js';
 import { translationSchema } from '../../src/translate/config.js';
 import { PRESETS } from '../../src/translate/model/config.js';
-import { lossInputs, lossModel } from '../../src/translate/model/loss.js';
+import { lossInputs, lossModel } from '../../src/translate/model/transformer.js';
 import { createTraining } from '../../src/translate/training.js';
 
 const { learning } = translationSchema.parse({ kind: 'translation', data: { from: 'toy' } });

@@ -10,8 +10,7 @@ import {
   type TranslationModel,
   translationModel,
 } from '../../src/translate/model/config.js';
-import { lossInputs, lossModel } from '../../src/translate/model/loss.js';
-import { embed, outputWeight, translate } from '../../src/translate/model/transformer.js';
+import { embed, lossInputs, lossModel, outputWeight, translate } from '../../src/translate/model/transformer.js';
 
 const VOCABULARY = { source: 17, target: 13, shared: false };
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
-import { createStepModel } from '../../src/translate/decode/steps.js';
+import { createStepModel } from '../../src/translate/decode/translator.js';
+import { stoppingAttention } from '../../src/translate/monotonic/attention.js';
 import { MOVING } from '../../src/translate/monotonic/config.js';
-import { stoppingAttention } from '../../src/translate/monotonic/steps.js';
 import { monotonic } from '../../src/translate/policies/monotonic.js';
 import { waitK } from '../../src/translate/policies/wait-k.js';
 import { VOCABULARY } from './decode-models.js';

@@ -3,9 +3,9 @@ import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
-import { mosesDetokenizer } from '../../src/translate/text/moses-detokenizer.js';
 import { mosesTokenizer } from '../../src/translate/text/moses-tokenizer.js';
-import { lowercase, punctuationNormalizer } from '../../src/translate/text/normalize.js';
+import { lowercase, punctuationNormalizer } from '../../src/translate/text/pipeline.js';
+import { mosesDetokenizer } from '../../src/translate/text/tokenizers.js';
 import { describeWithShared, readShared, readSharedJson, shared } from '../shared.js';
 
 type Variants = Record<string, { base: string; diff: Record<string, string> }>;

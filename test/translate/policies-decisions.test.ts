@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { decodeBatch } from '../../src/translate/decode/batch.js';
-import type { Policy } from '../../src/translate/decode/policy.js';
 import type { SearchOptions } from '../../src/translate/decode/search.js';
 import type { TokenModel } from '../../src/translate/decode/token-model.js';
 import { adaptive, alignAtt, edAtt, monotonic, waitIfDiff, waitIfWorse } from '../../src/translate/policies/index.js';
+import type { Policy } from '../../src/translate/policies/policy.js';
 import { special } from '../../src/translate/text/vocabulary.js';
 import { type Opinion, stubModel } from './stub-model.js';
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
 import type { StepModel } from '../../src/translate/decode/step-model.js';
-import { createStepModel } from '../../src/translate/decode/steps.js';
 import { answerRow } from '../../src/translate/decode/token-model.js';
+import { createStepModel } from '../../src/translate/decode/translator.js';
 import { special } from '../../src/translate/text/vocabulary.js';
 import { randomArena, tinyModel, VOCABULARY, wholeModelScores } from './decode-models.js';
 

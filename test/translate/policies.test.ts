@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { IncrementalModel } from '../../src/translate/decode/incremental-model.js';
-import { createStepModel } from '../../src/translate/decode/steps.js';
 import { TokenStream } from '../../src/translate/decode/stream.js';
+import { createStepModel } from '../../src/translate/decode/translator.js';
 import { adaptive, alignAtt, edAtt, monotonic, waitIfDiff, waitIfWorse } from '../../src/translate/policies/index.js';
 import { waitK } from '../../src/translate/policies/wait-k.js';
 import { randomArena, tinyModel, VOCABULARY } from './decode-models.js';

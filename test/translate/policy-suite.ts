@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { corpusLatency } from '../../src/metrics/index.js';
 import { decodeBatch } from '../../src/translate/decode/batch.js';
-import type { Policy } from '../../src/translate/decode/policy.js';
 import type { SearchOptions } from '../../src/translate/decode/search.js';
 import { type StreamEvent, TokenStream } from '../../src/translate/decode/stream.js';
 import type { TokenModel } from '../../src/translate/decode/token-model.js';
+import type { Policy } from '../../src/translate/policies/policy.js';
 import { special } from '../../src/translate/text/vocabulary.js';
 
 /** Models that a policy is run over, and the ids of source words that they know: 4 … vocabulary − 1. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { verbFinalText } from '../../src/translate/verb-final.js';
+import { verbFinalText } from '../../src/translate/toy.js';
 
 describe('the verb-final language pair', () => {
   const text = verbFinalText(7, { train: 2000, valid: 50, test: 50 });

@@ -21,7 +21,14 @@ import {
   tanh,
 } from '../../tensor/index.js';
 import { captureTraining, restoreTraining } from '../snapshots.js';
-import type { Actions } from './buffer.js';
+
+/** States and actions in equal numbers. */
+export interface Actions {
+  /** [rows, width] */
+  readonly features: Float32Array;
+  /** [rows] */
+  readonly tasks: Int32Array;
+}
 
 /** The option `hidden` of strategies with a network. */
 export const hiddenWidths = z.array(z.int().min(1)).min(1).describe('Widths of the hidden layers.');

@@ -1,8 +1,7 @@
+import type { Policy } from '../policies/policy.js';
 import { special } from '../text/vocabulary.js';
-import { Cache } from './cache.js';
-import type { Policy } from './policy.js';
 import { type Decoded, type SearchOptions, Sentence, tooLong } from './search.js';
-import type { StepModel } from './step-model.js';
+import { Cache, type StepModel } from './step-model.js';
 import { ask, TokenStream } from './stream.js';
 import type { TokenModel } from './token-model.js';
 

@@ -1,8 +1,7 @@
 import type { Value } from '../../tensor/index.js';
+import type { AttentionChoice } from '../policies/policy.js';
 import { special } from '../text/vocabulary.js';
-import { Cache } from './cache.js';
-import type { AttentionChoice } from './policy.js';
-import type { SourceCache, StepModel } from './step-model.js';
+import { Cache, type SourceCache, type StepModel } from './step-model.js';
 import { type Answers, answerRow, type Question, stackedAnswers, type TokenModel } from './token-model.js';
 
 /** What the Transformer keeps of one sentence. */

@@ -1,6 +1,6 @@
 import { InputError } from '../../errors.js';
+import type { Action, Counts, Policy, Proposal } from '../policies/policy.js';
 import { special } from '../text/vocabulary.js';
-import type { Action, Counts, Policy, Proposal } from './policy.js';
 import type { TokenModel } from './token-model.js';
 
 export interface SearchOptions {

@@ -28,7 +28,6 @@ import {
   range,
   reshape,
   rewrite,
-  Session,
   slice,
   softmax,
   squeeze,
@@ -42,9 +41,8 @@ import {
 import { evaluationMode, type TranslationModel } from '../model/config.js';
 import { embed, lastNorm, layerOptions, outputBias, outputWeight } from '../model/transformer.js';
 import { special } from '../text/vocabulary.js';
-import { newName } from './cache.js';
 import { candidatesFor, searchDefaults } from './search.js';
-import { StepModel, type StepProgram } from './step-model.js';
+import { newName } from './step-model.js';
 
 /*
  * The two programs of incremental translation, over the parameters of `model/transformer.ts`. Everything is time-major:
@@ -84,44 +82,6 @@ export interface SourceAttention {
   readonly decoder?: (candidates: number) => Step;
   /** The attention of each layer, and the additional outputs of the decoder after the last layer. */
   over(inputs: Named, size: Size): { layer(l: number, outputs: Record<string, Tensor>): Attend; outputs(): Outputs };
-}
-
-export interface StepModelOptions {
-  /** Largest beam that will be searched with. Default 5. */
-  readonly beam?: number;
-  /**
-   * Re-decode what is written after every READ. Right for a model that was trained on whole sentences: all
-   * states of its decoder saw the same source. Default false.
-   */
-  readonly redecodes?: boolean;
-  /** Threads inside one operation. Default 1. */
-  readonly threads?: number;
-  /** Id of the token that every output begins with, such as the code of a language. Default: the model chooses. */
-  readonly first?: number;
-}
-
-/** A trained model, ready to read and write token by token. */
-export async function createStepModel(
-  model: TranslationModel,
-  arena: Arena,
-  options: StepModelOptions = {},
-  attend?: SourceAttention,
-): Promise<StepModel> {
-  const { beam = searchDefaults.beam, redecodes = false, threads = 1, first } = options;
-  const { encoder, decoder } = stepPrograms(model, arena, { beam, attend, first });
-  const open = async (executable: Executable): Promise<StepProgram> => {
-    const session = await Session.create(executable, { threads });
-    return {
-      inputs: Object.keys(executable.inputs),
-      outputs: Object.keys(executable.outputs),
-      run: (feeds, outputs, into) => session.run(feeds, { outputs, into }),
-      close: () => session.close(),
-    };
-  };
-  // Most policies do not look at the attention: a decoder that puts it out is compiled when one does.
-  const attending = () => open(stepPrograms(model, arena, { beam, first, weights: true }).decoder);
-  const shape = { ...model, beam, redecodes };
-  return new StepModel(await open(encoder), await open(decoder), shape, attend === undefined ? attending : undefined);
 }
 
 export interface StepProgramOptions {

@@ -1,6 +1,6 @@
 import { InputError } from '../../errors.js';
+import type { Policy, View } from '../policies/policy.js';
 import { special } from '../text/vocabulary.js';
-import type { Policy, View } from './policy.js';
 import { type Decoded, type SearchOptions, Sentence, searchDefaults, tooLong } from './search.js';
 import { type Answers, answerRow, type Question, stackedAnswers, type TokenModel } from './token-model.js';
 

@@ -1,8 +1,8 @@
 import { InputError } from '../../errors.js';
 import type { LatencyUnit } from '../../metrics/index.js';
+import type { Policy } from '../policies/policy.js';
 import type { TextPipeline, TokenDecoder, WordEncoder } from '../text/pipeline.js';
 import { special, type Vocabulary } from '../text/vocabulary.js';
-import type { Policy } from './policy.js';
 import type { Decoded } from './search.js';
 import { type StreamOptions, TokenStream } from './stream.js';
 import type { TokenModel } from './token-model.js';

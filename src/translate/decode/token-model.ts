@@ -1,4 +1,4 @@
-import type { AttentionChoice } from './policy.js';
+import type { AttentionChoice } from '../policies/policy.js';
 import type { Candidates } from './search.js';
 
 /** What comes after `prefix`, when `read` tokens of the source are known? */

@@ -1,19 +1,20 @@
 import { InputError } from '../../errors.js';
-import type { CheckpointChoice } from '../../run/index.js';
-import { openRun } from '../../run/index.js';
+import type { Arena } from '../../optim/index.js';
+import { type CheckpointChoice, openRun } from '../../run/index.js';
+import { type Executable, Session } from '../../tensor/index.js';
+import type { TranslationModel } from '../model/config.js';
 import { policyOf, redecodes } from '../monotonic/config.js';
-import { decidingAttention } from '../monotonic/steps.js';
 import { createPolicy, ownPolicy, type PolicySpec, parsePolicies, type TrainedFor } from '../policies/index.js';
+import type { Policy } from '../policies/policy.js';
 import { firstToken, type Language, type Languages } from '../text/languages.js';
 import { textPipeline } from '../text/pipeline.js';
 import { special } from '../text/vocabulary.js';
-import { openTrained, trainedMonotonic } from '../trained.js';
+import { decidingAttention, openTrained, trainedMonotonic } from '../trained.js';
 import { type DecodeOptions, decodeBatch, decodeInLockstep } from './batch.js';
 import { IncrementalModel } from './incremental-model.js';
-import type { Policy } from './policy.js';
-import { type Decoded, tooLong } from './search.js';
-import type { StepModel } from './step-model.js';
-import { createStepModel } from './steps.js';
+import { type Decoded, searchDefaults, tooLong } from './search.js';
+import { StepModel, type StepProgram } from './step-model.js';
+import { type SourceAttention, stepPrograms } from './steps.js';
 import { requireAttention, type StreamEvent } from './stream.js';
 import { type ArrivingWord, lineIds, type TextSide, TextStream, type TextStreamOptions } from './text-stream.js';
 import type { TokenModel } from './token-model.js';
@@ -245,4 +246,42 @@ async function openMonotonic(run: string, { checkpoint, beam, threads }: OpenOpt
   const options = { beam, threads, redecodes: redecodes(model) };
   const steps = await createStepModel(model, arena, options, decidingAttention(model));
   return { steps, languages, step, training: policyOf(model.attention) };
+}
+
+export interface StepModelOptions {
+  /** Largest beam that will be searched with. Default 5. */
+  readonly beam?: number;
+  /**
+   * Re-decode what is written after every READ. Right for a model that was trained on whole sentences: all
+   * states of its decoder saw the same source. Default false.
+   */
+  readonly redecodes?: boolean;
+  /** Threads inside one operation. Default 1. */
+  readonly threads?: number;
+  /** Id of the token that every output begins with, such as the code of a language. Default: the model chooses. */
+  readonly first?: number;
+}
+
+/** A trained model, ready to read and write token by token. */
+export async function createStepModel(
+  model: TranslationModel,
+  arena: Arena,
+  options: StepModelOptions = {},
+  attend?: SourceAttention,
+): Promise<StepModel> {
+  const { beam = searchDefaults.beam, redecodes = false, threads = 1, first } = options;
+  const { encoder, decoder } = stepPrograms(model, arena, { beam, attend, first });
+  const open = async (executable: Executable): Promise<StepProgram> => {
+    const session = await Session.create(executable, { threads });
+    return {
+      inputs: Object.keys(executable.inputs),
+      outputs: Object.keys(executable.outputs),
+      run: (feeds, outputs, into) => session.run(feeds, { outputs, into }),
+      close: () => session.close(),
+    };
+  };
+  // Most policies do not look at the attention: a decoder that puts it out is compiled when one does.
+  const attending = () => open(stepPrograms(model, arena, { beam, first, weights: true }).decoder);
+  const shape = { ...model, beam, redecodes };
+  return new StepModel(await open(encoder), await open(decoder), shape, attend === undefined ? attending : undefined);
 }

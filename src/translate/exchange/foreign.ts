@@ -6,7 +6,7 @@ import { traceModel } from '../../optim/index.js';
 import type { StoredTensor } from '../../optim/safetensors.js';
 import { checkpointFolder, createRun, isRun, recordState, resolvedYaml, saveCheckpoint } from '../../run/index.js';
 import { evaluationMode, type TranslationModel } from '../model/config.js';
-import { lossInputs, lossModel } from '../model/loss.js';
+import { lossInputs, lossModel } from '../model/transformer.js';
 import type { Languages } from '../text/languages.js';
 import { FULL, saveTranslation } from '../trained.js';
 

@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { section } from '../../run/index.js';
 import { type Task, taskIndex } from '../../schedule/problem.js';
-import { rewardShare } from '../../schedule/problem-config.js';
-import { problemKind } from '../../schedule/problem-kind.js';
+import { problemKind, rewardShare } from '../../schedule/problem-kind.js';
 import { translationKind, translationSchema } from '../config.js';
 import type { TranslationModel } from '../model/config.js';
 

@@ -22,7 +22,7 @@ import type { PairedSequences } from '../corpus/corpus.js';
 import { FEATURES, MainLosses, writeRows } from '../features.js';
 import { inOrder } from '../loss-evaluation.js';
 import { evaluationMode } from '../model/config.js';
-import { targetTokens } from '../model/loss.js';
+import { targetTokens } from '../model/transformer.js';
 import { saveMonotonic, warmStartMonotonic } from '../trained.js';
 import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from '../training.js';
 import {

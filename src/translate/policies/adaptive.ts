@@ -1,6 +1,13 @@
 import { InputError } from '../../errors.js';
-import type { Counts, Policy, View } from '../decode/policy.js';
-import { complete, type OptionsOf, type PolicyDescription, type PolicySetting } from './description.js';
+import {
+  type Counts,
+  complete,
+  type OptionsOf,
+  type Policy,
+  type PolicyDescription,
+  type PolicySetting,
+  type View,
+} from './policy.js';
 
 const settings = {
   /** k_min: with a smaller lag it always READs. */

@@ -1,4 +1,3 @@
-import type { Policy } from '../decode/policy.js';
 import {
   attentionChoice,
   attentionSettings,
@@ -6,9 +5,10 @@ import {
   complete,
   mustRead,
   type OptionsOf,
+  type Policy,
   type PolicyDescription,
   type PolicySetting,
-} from './description.js';
+} from './policy.js';
 
 const own = {
   /** α: with less attention than this on the last tokens it WRITEs. */

@@ -1,5 +1,4 @@
-import type { Policy } from '../decode/policy.js';
-import { complete, type OptionsOf, type PolicyDescription, type PolicySetting } from './description.js';
+import { complete, type OptionsOf, type Policy, type PolicyDescription, type PolicySetting } from './policy.js';
 
 const settings = {
   /** Probability from which on a moment is taken. */

@@ -1,23 +1,27 @@
 import { InputError } from '../../errors.js';
-import type { Policy } from '../decode/policy.js';
 import { adaptivePolicy } from './adaptive.js';
 import { alignAttPolicy } from './alignatt.js';
-import {
-  ownDecision,
-  type PolicyDescription,
-  type PolicySetting,
-  type PolicySpec,
-  type TrainedFor,
-} from './description.js';
 import { edAttPolicy } from './edatt.js';
 import { hmtPolicy } from './hmt.js';
 import { itstPolicy } from './itst.js';
 import { monotonicPolicy } from './monotonic.js';
+import {
+  ownDecision,
+  type Policy,
+  type PolicyDescription,
+  type PolicySetting,
+  type PolicySpec,
+  type TrainedFor,
+} from './policy.js';
 import { waitIfDiffPolicy, waitIfWorsePolicy } from './wait-if.js';
 import { waitKPolicy } from './wait-k.js';
 
 export { type AdaptiveOptions, adaptive } from './adaptive.js';
 export { type AlignAttOptions, alignAtt } from './alignatt.js';
+export { type EdAttOptions, edAtt } from './edatt.js';
+export { type HmtOptions, hmt } from './hmt.js';
+export { type ItstOptions, itst } from './itst.js';
+export { monotonic } from './monotonic.js';
 export {
   type OwnPolicy,
   type PolicyDescription,
@@ -28,11 +32,7 @@ export {
   policyKind,
   runsOver,
   type TrainedFor,
-} from './description.js';
-export { type EdAttOptions, edAtt } from './edatt.js';
-export { type HmtOptions, hmt } from './hmt.js';
-export { type ItstOptions, itst } from './itst.js';
-export { monotonic } from './monotonic.js';
+} from './policy.js';
 export { type WaitIfOptions, waitIfDiff, waitIfWorse } from './wait-if.js';
 export { waitK } from './wait-k.js';
 

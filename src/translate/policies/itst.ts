@@ -1,5 +1,11 @@
-import type { Policy } from '../decode/policy.js';
-import { complete, type OptionsOf, type PolicyDescription, type PolicySetting, wroteTooMuch } from './description.js';
+import {
+  complete,
+  type OptionsOf,
+  type Policy,
+  type PolicyDescription,
+  type PolicySetting,
+  wroteTooMuch,
+} from './policy.js';
 
 const settings = {
   /** The information that a token must have received to be written. */

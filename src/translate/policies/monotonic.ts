@@ -1,5 +1,4 @@
-import type { Policy } from '../decode/policy.js';
-import type { PolicyDescription } from './description.js';
+import type { Policy, PolicyDescription } from './policy.js';
 
 /** Monotonic attention decides itself: READ while one of its heads asks for a source token that has not been read. */
 export function monotonic(): Policy {

@@ -1,6 +1,12 @@
-import type { Policy, Proposal } from '../decode/policy.js';
 import { special } from '../text/vocabulary.js';
-import { complete, type OptionsOf, type PolicyDescription, type PolicySetting } from './description.js';
+import {
+  complete,
+  type OptionsOf,
+  type Policy,
+  type PolicyDescription,
+  type PolicySetting,
+  type Proposal,
+} from './policy.js';
 
 const settings = {
   /** Tokens that are read before the model is first asked. */

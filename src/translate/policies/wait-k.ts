@@ -1,6 +1,5 @@
 import { InputError } from '../../errors.js';
-import type { Policy } from '../decode/policy.js';
-import type { PolicyDescription } from './description.js';
+import type { Policy, PolicyDescription } from './policy.js';
 
 /**
  * wait-k (Ma et al. 2019): read k tokens, then write and read in turn. Target position i (from 0) is written when the
