@@ -21,7 +21,6 @@ import {
 } from '../schedule/index.js';
 import type { Value } from '../tensor/index.js';
 import type { ForecastConfig } from './config.js';
-import { BatchSampler, type BatchSamplerState, columnCount, normaliserToJson } from './data/index.js';
 import {
   batchAt,
   type ForecastBatch,
@@ -30,10 +29,10 @@ import {
   type Part,
   piecesOf,
   writeDataSummary,
-} from './dataset.js';
+} from './data/dataset.js';
+import { BatchSampler, type BatchSamplerState, columnCount, normaliserToJson } from './data/index.js';
 import { warmStart } from './forecaster.js';
 import { noteInWords } from './formats/format.js';
-import { sampleLosses } from './loss.js';
 import { modelNamed } from './models/index.js';
 import {
   createNetwork,
@@ -46,7 +45,7 @@ import {
   trainingFeeds,
   weightMatrix,
 } from './network.js';
-import { scoresOf, testFigures, validationPerformance } from './scores.js';
+import { sampleLosses, scoresOf, testFigures, validationPerformance } from './scores.js';
 
 /** Forecasting with a network: task T_k is the return of the k-th day ahead. */
 export class ForecastProblem implements Problem<ForecastBatch> {
