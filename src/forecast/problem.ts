@@ -17,6 +17,7 @@ import {
   spacedPlaces,
   stateOnly,
   type Task,
+  taskWeights,
   writeRows,
 } from '../schedule/index.js';
 import type { Value } from '../tensor/index.js';
@@ -158,10 +159,11 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   }
 
   async train(batch: ForecastBatch, { tasks, weights }: Assignment): Promise<number> {
-    const K = this.tasks.length;
-    const shares = new Float32Array(tasks.length * K);
-    for (let i = 0; i < tasks.length; i++) shares[i * K + tasks[i]] = 1;
-    return this.update(batch, shares, weights);
+    return this.update(
+      batch,
+      taskWeights(tasks, this.tasks.length, () => 1),
+      weights,
+    );
   }
 
   async trainBlend(batch: ForecastBatch, shares: Float32Array): Promise<number> {
@@ -279,10 +281,8 @@ export class ForecastProblem implements Problem<ForecastBatch> {
 
   /** The mean loss of the batch with every sample on one task. */
   private feedsOfTask(batch: ForecastBatch, task: number): Readonly<Record<string, Value>> {
-    const K = this.tasks.length;
     const size = batch.positions.length;
-    const matrix = new Float32Array(size * K);
-    for (let i = 0; i < size; i++) matrix[i * K + task] = 1 / size;
+    const matrix = taskWeights(new Int32Array(size).fill(task), this.tasks.length, () => 1 / size);
     return trainingFeeds(this.network, batch, matrix);
   }
 
