@@ -20,7 +20,7 @@
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
-import { launch } from '../dist/mpi.js';
+import { launch } from '../dist/ranks.js';
 
 const [modulePath, options] = process.argv.slice(2);
 const { setup } = await import(pathToFileURL(modulePath).href);

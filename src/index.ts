@@ -4,11 +4,10 @@ export { type TrainingRun, type TrainRunOptions, trainRun } from './cli/training
 export { InputError, type Where } from './errors.js';
 export * as forecast from './forecast/index.js';
 export * as metrics from './metrics/index.js';
-export { type Launch, launch } from './mpi.js';
 export * as nn from './nn/index.js';
 export * as optim from './optim/index.js';
 export { Random, type RandomState } from './random.js';
-export { Ranks } from './ranks.js';
+export { type Launch, launch, Ranks } from './ranks.js';
 export * as report from './report/index.js';
 export * as run from './run/index.js';
 export * as schedule from './schedule/index.js';

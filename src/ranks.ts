@@ -1,5 +1,6 @@
 import { deserialize, serialize } from 'node:v8';
-import { type Launch, type Mpi, openMpi } from './mpi.js';
+import type { LibraryHandle } from 'koffi';
+import { InputError } from './errors.js';
 
 /**
  * The processes of an MPI job, each of which runs the same program: rank 0, 1, …. All of them have to call the same
@@ -84,3 +85,143 @@ function startsOf(counts: Int32Array): Int32Array {
     return end - count;
   });
 }
+
+/**
+ * The part of MPI in use. A call blocks until all processes have made theirs; one that fails ends the whole job with a
+ * message of the library, as is MPI's way.
+ */
+export interface Mpi {
+  readonly rank: number;
+  readonly size: number;
+  /**
+   * Sends the first `bytes` bytes of an array to all processes; what process i has sent, `counts[i]` bytes, is received
+   * at `starts[i]`.
+   */
+  allgatherv(send: TypedBytes, bytes: number, receive: TypedBytes, counts: Int32Array, starts: Int32Array): void;
+  /** Sends a piece to each process, and receives one of each. Counts and starts are in bytes. */
+  alltoallv(
+    send: TypedBytes,
+    sendCounts: Int32Array,
+    sendStarts: Int32Array,
+    receive: TypedBytes,
+    receiveCounts: Int32Array,
+    receiveStarts: Int32Array,
+  ): void;
+  /** Leaves the job in good order, once all processes do. */
+  finalize(): void;
+  /** Ends all processes of the job at once. */
+  abort(code: number): void;
+}
+
+type TypedBytes = Uint8Array | Float32Array | Float64Array;
+
+/** Which process of how many this is, by what its launcher has put into the environment. */
+export interface Launch {
+  readonly rank: number;
+  readonly size: number;
+}
+
+/** The job that an MPI launcher has started this process for; undefined if none has, or if it is the only one. */
+export function launch(environment: NodeJS.ProcessEnv = process.env): Launch | undefined {
+  for (const [size, rank] of LAUNCHERS) {
+    if (environment[size] === undefined || environment[rank] === undefined) continue;
+    const found = { rank: Number(environment[rank]), size: Number(environment[size]) };
+    return found.size > 1 ? found : undefined;
+  }
+  return undefined;
+}
+
+/** Joins the job. */
+export async function openMpi(job: Launch, library = process.env.TCTS_MPI_LIBRARY): Promise<Mpi> {
+  const mpi = await load(job, library === undefined ? LIBRARIES : [library]);
+  const call = (name: string, ...types: string[]): Call => mpi.handle.func(name, 'int', types);
+  const init = call('MPI_Init', P, P);
+  const commRank = call('MPI_Comm_rank', P, P);
+  const commSize = call('MPI_Comm_size', P, P);
+  const allgatherv = call('MPI_Allgatherv', P, 'int', P, P, P, P, P, P);
+  const alltoallv = call('MPI_Alltoallv', P, P, P, P, P, P, P, P, P);
+  const finalize = call('MPI_Finalize');
+  const abort = call('MPI_Abort', P, 'int');
+
+  init(null, null);
+  const { world, byte } = mpi;
+  const ask = (question: Call): number => {
+    const answer = new Int32Array(1);
+    question(world, answer);
+    return answer[0];
+  };
+  const [rank, size] = [ask(commRank), ask(commSize)];
+  if (size !== job.size) {
+    throw new InputError(
+      `the launcher has started ${job.size} processes, but this library knows of ${size}: expected the library that ` +
+        'belongs to the launcher (Open MPI is supported)',
+      { file: mpi.file },
+    );
+  }
+  return {
+    rank,
+    size,
+    allgatherv: (send, bytes, receive, counts, starts) =>
+      allgatherv(send, bytes, byte, receive, counts, starts, byte, world),
+    alltoallv: (send, sendCounts, sendStarts, receive, receiveCounts, receiveStarts) =>
+      alltoallv(send, sendCounts, sendStarts, byte, receive, receiveCounts, receiveStarts, byte, world),
+    finalize: () => finalize(),
+    abort: (code) => abort(world, code),
+  };
+}
+
+type Call = ReturnType<LibraryHandle['func']>;
+
+interface Library {
+  readonly file: string;
+  readonly handle: LibraryHandle;
+  /** MPI_COMM_WORLD. */
+  readonly world: unknown;
+  /** MPI_BYTE. */
+  readonly byte: unknown;
+}
+
+async function load({ size }: Launch, files: readonly string[]): Promise<Library> {
+  const refuse = (why: string): InputError =>
+    new InputError(`an MPI launcher has started this program ${size} times, but ${why}`);
+  const { default: koffi } = await import('koffi').catch(() => {
+    throw refuse('the package koffi, through which MPI is called, is not installed: npm install koffi');
+  });
+  const tried: string[] = [];
+  for (const file of files) {
+    let handle: LibraryHandle;
+    try {
+      // Global: the components that Open MPI loads later look for its symbols among those of the process.
+      handle = koffi.load(file, { global: true });
+    } catch {
+      tried.push(`${file} cannot be loaded`);
+      continue;
+    }
+    try {
+      // In Open MPI a handle is the address of an object with this name. MPICH and its relatives have numbers instead.
+      const [world, byte] = [handle.symbol('ompi_mpi_comm_world'), handle.symbol('ompi_mpi_byte')];
+      return { file, handle, world, byte };
+    } catch {
+      tried.push(`${file} is not Open MPI`);
+    }
+  }
+  throw refuse(
+    `no usable MPI library was found (${tried.join(', ')}): install Open MPI, or name its libmpi in TCTS_MPI_LIBRARY`,
+  );
+}
+
+/** A pointer: to bytes of an array, or a handle. */
+const P = 'void *';
+
+/** Variables with the number of processes and of this process: Open MPI, MPICH and Intel, Slurm with PMIx. */
+const LAUNCHERS = [
+  ['OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_RANK'],
+  ['PMI_SIZE', 'PMI_RANK'],
+  ['SLURM_STEP_NUM_TASKS', 'PMIX_RANK'],
+] as const;
+
+/** By name, as the system finds it; and where Fedora, Homebrew and those who built it themselves have it. */
+const LIBRARIES =
+  process.platform === 'darwin'
+    ? ['libmpi.40.dylib', '/opt/homebrew/lib/libmpi.40.dylib', '/usr/local/lib/libmpi.40.dylib']
+    : ['libmpi.so.40', '/usr/lib64/openmpi/lib/libmpi.so.40', '/usr/local/lib/libmpi.so.40'];

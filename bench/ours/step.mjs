@@ -1,8 +1,8 @@
 /** What the measured models share: a training step on one fixed batch, with or without the optimiser's update. */
-import { launch } from '../../dist/mpi.js';
+
 import { Training } from '../../dist/optim/index.js';
 import { Random } from '../../dist/random.js';
-import { Ranks } from '../../dist/ranks.js';
+import { launch, Ranks } from '../../dist/ranks.js';
 
 /**
  * @param {{ model: Function, inputs: object, batch: object }} problem

@@ -187,7 +187,7 @@ async function knownAnswer(context: PartContext): Promise<object | undefined> {
 }
 
 async function market(context: PartContext): Promise<object | undefined> {
-  const { compareForecasts, evaluateForecast } = await import('../forecast/evaluation.js');
+  const { compareForecasts, evaluateForecast } = await import('../forecast/evaluation/evaluation.js');
   const all = await trainAll('known/market-stale', ['fixed', 'mtl', 'influence'], context);
   if (all === undefined) return undefined;
   const { say, folder } = context;

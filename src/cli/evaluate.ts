@@ -7,13 +7,15 @@ import type { Evaluate, EvaluateFlags } from '../schedule/index.js';
 import {
   addPolicyFlags,
   checkpointOption,
+  columnsOption,
+  mapOf,
+  neutraliseOption,
   penaltyOf,
   policyHelp,
   positiveNumber,
   speculateOption,
   wholeNumber,
 } from './flags.js';
-import { columnsOption, mapOf, neutraliseOption } from './forecast-flags.js';
 import { runFolder } from './names.js';
 import { nextLines, warn } from './terminal.js';
 

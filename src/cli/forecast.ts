@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander';
-import { wholeNumber } from './flags.js';
-import { columnsOption, neutraliseOption } from './forecast-flags.js';
+import { columnsOption, neutraliseOption, wholeNumber } from './flags.js';
 import { runFolder } from './names.js';
 import { warn } from './terminal.js';
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { program } from './program.js';
-import { endWithoutReader, runCommand } from './report-errors.js';
+import { endWithoutReader, runCommand } from './terminal.js';
 
 endWithoutReader();
 await runCommand(() => program().parseAsync(process.argv));

@@ -26,7 +26,7 @@ import { writeAsOwner } from '../run/lock.js';
 import type { MemberPlan, MemberRun } from '../schedule/index.js';
 import { type Executor, type Job, localExecutor, type Outcome, settle } from '../sweep/index.js';
 import { type TrainConfig, validationOf } from './problems.js';
-import { SweepView } from './sweep-view.js';
+import { SweepView } from './sweep-run.js';
 import type { TrainingRun, TrainingRunOptions } from './training-run.js';
 
 /**
@@ -189,7 +189,7 @@ async function executorOf(
 ): Promise<Executor> {
   if (executor !== undefined) return executor;
   if (queue === undefined) return localExecutor({ cores: cores ?? coresOf(config) });
-  const { queueExecutor } = await import('../sweep/queue/index.js');
+  const { queueExecutor } = await import('../sweep/queue/executor.js');
   return queueExecutor(queue, { runs: dirname(folder), name, note });
 }
 

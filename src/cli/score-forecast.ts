@@ -3,7 +3,7 @@ import { CsvError, parse } from 'csv-parse/sync';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { dailyScores, type ForecastDay, forecastScores, neutralised } from '../metrics/index.js';
-import { neutraliseOption } from './forecast-flags.js';
+import { neutraliseOption } from './flags.js';
 import { readInput, type ScoreInput } from './score-input.js';
 import { print } from './terminal.js';
 

@@ -4,15 +4,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
-import { launch } from '../mpi.js';
-import { Ranks } from '../ranks.js';
+import { launch, Ranks } from '../ranks.js';
 import { INTERRUPTED } from '../run/progress.js';
 import { formatFigure, wrapped } from '../text-table.js';
-import { type QueueFlags, queueOptions, setOption, wholeNumber } from './flags.js';
-import { mapOf } from './forecast-flags.js';
+import { mapOf, type QueueFlags, queueOptions, setOption, wholeNumber } from './flags.js';
 import { configFile, runFolder } from './names.js';
-import { reportError } from './report-errors.js';
-import { nextLines } from './terminal.js';
+import { nextLines, reportError } from './terminal.js';
 
 interface TrainOptions extends QueueFlags {
   readonly set: readonly string[];

@@ -15,8 +15,8 @@ import {
   wholeNumber,
 } from './flags.js';
 import { builtInModel, runFolder } from './names.js';
-import { reportError } from './report-errors.js';
 import { readInput, splitLines } from './score-input.js';
+import { reportError } from './terminal.js';
 
 interface TranslateFlags extends SearchFlags, PolicyFlags {
   readonly nbest?: string;

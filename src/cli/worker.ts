@@ -47,7 +47,7 @@ Examples:
 async function workerCommand(flags: WorkerFlags): Promise<void> {
   const { queue, queueName: name, runs, cores, concurrency, lease: leaseSeconds, quiet } = flags;
   if (queue === undefined) throw new InputError('expected the address of the queue', { key: '--queue' });
-  const { serveQueue } = await import('../sweep/queue/index.js');
+  const { serveQueue } = await import('../sweep/queue/worker.js');
   const { listenForInterrupt } = await import('../run/index.js');
 
   const tell = (line: string) => process.stderr.write(`${line}\n`);

@@ -2,12 +2,71 @@ import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { section } from '../run/index.js';
 import { learningSchema, problemKind, rewardShare } from '../schedule/problem-kind.js';
-import { backtestSchema } from './backtest/settings.js';
 import type { SplitDates } from './data/calendar.js';
+import { backtestSchema } from './evaluation/portfolio.js';
 import { dateKey } from './formats/format.js';
 import { dataSchema } from './formats/index.js';
 import { modelSchema } from './models/index.js';
-import { walkForwardSchema } from './walk-forward.js';
+
+/** A length of time: whole months, and days. */
+export interface Length {
+  readonly months: number;
+  readonly days: number;
+}
+
+const UNITS: Readonly<Record<string, Length>> = {
+  y: { months: 12, days: 0 },
+  m: { months: 1, days: 0 },
+  w: { months: 0, days: 7 },
+  d: { months: 0, days: 1 },
+};
+
+const UNIT_NAMES = 'y (years), m (months), w (weeks) or d (days)';
+
+const length = (example: string) =>
+  z
+    .string()
+    .refine((text) => parseLength(text) !== undefined, {
+      error: ({ input }) =>
+        `expected a whole number above 0 and a unit, ${UNIT_NAMES}, such as ${example}, found ${JSON.stringify(input)}`,
+    })
+    .meta({ examples: [example] });
+
+/** `problem.split.walkForward` of a configuration. */
+export const walkForwardSchema = z
+  .strictObject({
+    train: length('4y').describe(`Length of a training part: a number and ${UNIT_NAMES}.`),
+    validation: length('1y').describe('Length of the validation part behind it.'),
+    step: length('6m').describe('Length of the test part behind that, and by how much the next window is later.'),
+    from: dateKey
+      .optional()
+      .describe(
+        'First day of the first training part. If left out: that of split.train, or the first day with a whole window of features before it.',
+      ),
+    to: dateKey
+      .optional()
+      .describe('Last day of the last test part. If left out: that of split.test, or the end of the data.'),
+    expanding: z.boolean().default(false).describe('Let every training part begin with the first: it grows.'),
+    warmStart: z
+      .boolean()
+      .default(false)
+      .describe('Start each window from the best parameters of the one before, so that they are trained in turn.'),
+  })
+  .describe('Train a run for each of many windows, and put the forecasts of their test parts together.');
+
+export type WalkForward = z.output<typeof walkForwardSchema>;
+
+/** `4y`, `6m`, `2w` or `30d`; undefined for anything else, and for nothing at all. */
+export function parseLength(text: string): Length | undefined {
+  const [, count, unit] = /^(\d{1,5})([a-z])$/.exec(text) ?? [];
+  const one = unit === undefined ? undefined : UNITS[unit];
+  return one === undefined || Number(count) === 0 ? undefined : times(one, Number(count));
+}
+
+/** A length that many times. */
+export function times({ months, days }: Length, count: number): Length {
+  return { months: months * count, days: days * count };
+}
 
 const range = (from: string, to: string) => z.tuple([dateKey, dateKey]).meta({ examples: [[from, to]] });
 const horizon = z.int().min(1).max(1000);
@@ -201,7 +260,7 @@ function areDistinct(values: readonly (number | string)[]): boolean {
 export const forecastKind = problemKind({
   schema: forecastSchema,
   create: async (config, context) => (await import('./problem.js')).createForecast(config, context),
-  evaluate: async (run, flags) => (await import('./evaluate-run.js')).evaluateForecastRun(run, flags),
+  evaluate: async (run, flags) => (await import('./evaluation/evaluate-run.js')).evaluateForecastRun(run, flags),
   members: async (config, seed) => (await import('./members.js')).planMembers(config, seed),
   verbs: ['forecast'],
   validation: ({ validation }) =>

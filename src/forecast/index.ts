@@ -1,8 +1,5 @@
-export { type Backtest, backtest, type Execution } from './backtest/backtest.js';
-export { type Decision, topkDrop } from './backtest/portfolio.js';
-export { type GroupReturns, groupReturns, type Risk, risk } from './backtest/risk.js';
-export type { BacktestOptions, BacktestSettings, Costs } from './backtest/settings.js';
 export { type ForecastConfig, forecastSchema } from './config.js';
+export { type ForecastBatch, type ForecastData, openForecastData, type Part } from './data/dataset.js';
 export {
   type Field,
   type PricePanel,
@@ -11,7 +8,7 @@ export {
   summarise,
   valueAt,
 } from './data/panel.js';
-export { type ForecastBatch, type ForecastData, openForecastData, type Part } from './dataset.js';
+export { type Backtest, backtest, type Execution } from './evaluation/backtest.js';
 export {
   compareForecasts,
   type Evaluation,
@@ -22,7 +19,10 @@ export {
   type Judgement,
   judge,
   type WindowScores,
-} from './evaluation.js';
+} from './evaluation/evaluation.js';
+export type { BacktestOptions, BacktestSettings, Costs } from './evaluation/portfolio.js';
+export { type Decision, topkDrop } from './evaluation/portfolio.js';
+export { type GroupReturns, groupReturns, type Risk, risk } from './evaluation/risk.js';
 export { type Forecaster, openForecaster } from './forecaster.js';
 export { readCsv, writeCsv } from './formats/csv.js';
 export { type DataFormat, dataFormat, type Note, Notes, type Reading } from './formats/format.js';
@@ -49,16 +49,12 @@ export {
   writeForecasts,
 } from './predictions.js';
 export { createForecast, ForecastProblem } from './problem.js';
+export { type BoostedTrees, featureImportance, predictTrees, treesFromJson, treesToJson } from './trees/model.js';
 export {
-  type BoostedTrees,
   type FeatureTable,
-  featureImportance,
   type LabelledTable,
-  predictTrees,
   type TreeOptions,
   tableOfColumns,
   tableOfRows,
-  trainTrees,
-  treesFromJson,
-  treesToJson,
-} from './trees/index.js';
+} from './trees/options.js';
+export { trainTrees } from './trees/train.js';

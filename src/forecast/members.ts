@@ -2,14 +2,32 @@ import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import type { MemberPlan, MemberRun } from '../schedule/problem-kind.js';
-import { datesOf, type ForecastConfig, horizonsOf, splitOf } from './config.js';
-import { labelReach, type PricePanel, type SplitDates, splitSamples, summarise } from './data/index.js';
-import { labelSpec, shortHistory } from './dataset.js';
-import { evaluateForecast } from './evaluation.js';
+import {
+  datesOf,
+  type ForecastConfig,
+  horizonsOf,
+  type Length,
+  parseLength,
+  splitOf,
+  times,
+  type WalkForward,
+} from './config.js';
+import { labelSpec, shortHistory } from './data/dataset.js';
+import {
+  firstDayFrom,
+  formatDay,
+  labelReach,
+  lastDayUntil,
+  type PricePanel,
+  parseDay,
+  type SplitDates,
+  splitSamples,
+  summarise,
+} from './data/index.js';
+import { evaluateForecast } from './evaluation/evaluation.js';
 import { noteInWords } from './formats/format.js';
 import { openPanel } from './formats/index.js';
 import { modelNamed } from './models/index.js';
-import { KEY, type WalkForward, windowsOf } from './walk-forward.js';
 
 /** The runs that a configuration stands for, one for each window and seed; undefined where it is one run. */
 export async function planMembers(
@@ -88,3 +106,88 @@ function plannedWindows(config: ForecastConfig, walkForward: WalkForward, { cale
 }
 
 const OPEN_END = '9999-12-31';
+
+/** What windows are laid over. */
+export interface Extent {
+  readonly calendar: readonly string[];
+  /** First and last day that a window may touch. */
+  readonly from: string;
+  readonly to: string;
+  /** Days that labels look ahead. */
+  readonly reach: number;
+}
+
+/**
+ * The dates of every window. Window i begins i steps after the first, and its test part ends where that of the next begins:
+ * the test parts follow each other without gap or overlap, and nothing in a window depends on how far the data go on. The
+ * last one is the last with a label in its test part.
+ */
+export function windowsOf(walkForward: WalkForward, { calendar, from, to, reach }: Extent): SplitDates[] {
+  const [train, validation, step] = (['train', 'validation', 'step'] as const).map((key) => {
+    const parsed = parseLength(walkForward[key]);
+    if (parsed !== undefined) return parsed;
+    throw new InputError(`it is no length of time: ${walkForward[key]}`, { key: `${KEY}.${key}` });
+  });
+  const windows: SplitDates[] = [];
+  for (let i = 0; windows.length <= MOST_WINDOWS; i++) {
+    const begin = times(step, i);
+    const [a, b, c, d] = [
+      begin,
+      sum(begin, train),
+      sum(begin, train, validation),
+      sum(begin, train, validation, step),
+    ].map((offset) => later(from, offset));
+    const first = firstDayFrom(calendar, c);
+    if (c > to || first + reach >= calendar.length) break;
+    const end = dayBefore(d);
+    const test = [c, end < to ? end : to] as const;
+    // A weekend, with a step of a day, or a gap in the data.
+    if (lastDayUntil(calendar, test[1]) < first) continue;
+    windows.push({
+      train: [walkForward.expanding ? from : a, dayBefore(b)],
+      validation: [b, dayBefore(c)],
+      test,
+    });
+  }
+  if (windows.length > MOST_WINDOWS) {
+    throw new InputError(
+      `a step of ${walkForward.step} makes more than ${MOST_WINDOWS} windows from ${from} to ${to}`,
+      {
+        key: `${KEY}.step`,
+      },
+    );
+  }
+  if (windows.length > 0) return windows;
+  throw new InputError(
+    `${walkForward.train} of training and ${walkForward.validation} of validation from ${from} on leave no day to test: ` +
+      `the data holds ${calendar[0]} to ${calendar.at(-1)}${to < calendar[calendar.length - 1] ? `, of which nothing after ${to} is used` : ''}`,
+    { key: KEY },
+  );
+}
+
+const KEY = 'problem.split.walkForward';
+
+const MOST_WINDOWS = 1000;
+
+function sum(...lengths: readonly Length[]): Length {
+  return lengths.reduce((a, b) => ({ months: a.months + b.months, days: a.days + b.days }));
+}
+
+/** The date some months later, on the last day of a month that is too short, and then some days. */
+function later(date: string, { months, days }: Length): string {
+  const [year, month, day] = date.split('-').map(Number);
+  const count = year * 12 + (month - 1) + months;
+  const [y, m] = [Math.floor(count / 12), count % 12];
+  if (y > LAST_YEAR) return `${LAST_YEAR}-12-31`;
+  const last = new Date(Date.UTC(y, m + 1, 0)).getUTCDate();
+  return formatDay(Date.UTC(y, m, Math.min(day, last)) / DAY_MS + days);
+}
+
+function dayBefore(date: string): string {
+  return formatDay((parseDay(date) ?? 0) - 1);
+}
+
+/** Dates have four digits for the year. */
+const LAST_YEAR = 9000;
+
+const DAY_MS = 86_400_000;

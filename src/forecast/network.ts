@@ -3,11 +3,11 @@ import { linear, zeros } from '../nn/index.js';
 import { type Arena, Inference, type InputTypes, type Model, shardBounds } from '../optim/index.js';
 import { rowsAt } from '../schedule/index.js';
 import { add, f32, gather, i64, type Parameters, type Tensor, type Value } from '../tensor/index.js';
+import { batchAt, type FeatureSource, type ForecastBatch, piecesOf } from './data/dataset.js';
 import { columnCount, type FeatureSpec, featureWidth, type Layout, type Samples } from './data/index.js';
-import { batchAt, type FeatureSource, type ForecastBatch, piecesOf } from './dataset.js';
-import { type LossName, needsDays, weightedLoss } from './loss.js';
 import { type ModelConfig, modelNamed } from './models/index.js';
 import type { Architecture, TrunkMode } from './models/model.js';
+import { type LossName, needsDays, weightedLoss } from './scores.js';
 
 export interface NetworkOptions {
   readonly model: ModelConfig;

@@ -17,11 +17,11 @@ import {
   spacedPlaces,
   stateOnly,
   type Task,
+  taskWeights,
   writeRows,
 } from '../schedule/index.js';
 import type { Value } from '../tensor/index.js';
 import type { ForecastConfig } from './config.js';
-import { BatchSampler, type BatchSamplerState, columnCount, normaliserToJson } from './data/index.js';
 import {
   batchAt,
   type ForecastBatch,
@@ -30,10 +30,10 @@ import {
   type Part,
   piecesOf,
   writeDataSummary,
-} from './dataset.js';
+} from './data/dataset.js';
+import { BatchSampler, type BatchSamplerState, columnCount, normaliserToJson } from './data/index.js';
 import { warmStart } from './forecaster.js';
 import { noteInWords } from './formats/format.js';
-import { sampleLosses } from './loss.js';
 import { modelNamed } from './models/index.js';
 import {
   createNetwork,
@@ -46,7 +46,7 @@ import {
   trainingFeeds,
   weightMatrix,
 } from './network.js';
-import { scoresOf, testFigures, validationPerformance } from './scores.js';
+import { sampleLosses, scoresOf, testFigures, validationPerformance } from './scores.js';
 
 /** Forecasting with a network: task T_k is the return of the k-th day ahead. */
 export class ForecastProblem implements Problem<ForecastBatch> {
@@ -159,10 +159,11 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   }
 
   async train(batch: ForecastBatch, { tasks, weights }: Assignment): Promise<number> {
-    const K = this.tasks.length;
-    const shares = new Float32Array(tasks.length * K);
-    for (let i = 0; i < tasks.length; i++) shares[i * K + tasks[i]] = 1;
-    return this.update(batch, shares, weights);
+    return this.update(
+      batch,
+      taskWeights(tasks, this.tasks.length, () => 1),
+      weights,
+    );
   }
 
   async trainBlend(batch: ForecastBatch, shares: Float32Array): Promise<number> {
@@ -280,10 +281,8 @@ export class ForecastProblem implements Problem<ForecastBatch> {
 
   /** The mean loss of the batch with every sample on one task. */
   private feedsOfTask(batch: ForecastBatch, task: number): Readonly<Record<string, Value>> {
-    const K = this.tasks.length;
     const size = batch.positions.length;
-    const matrix = new Float32Array(size * K);
-    for (let i = 0; i < size; i++) matrix[i * K + task] = 1 / size;
+    const matrix = taskWeights(new Int32Array(size).fill(task), this.tasks.length, () => 1 / size);
     return trainingFeeds(this.network, batch, matrix);
   }
 

@@ -19,11 +19,13 @@ export { type ChrfOptions, chrfMetric, corpusChrf, sentenceChrf } from './chrf.j
 export {
   type DailyScore,
   dailyScores,
+  type Exposures,
   type ForecastDay,
   type ForecastScores,
   forecastScores,
   labelledSquaredError,
   meanSquaredError,
+  neutralised,
 } from './forecast.js';
 export {
   averageLagging,
@@ -43,7 +45,6 @@ export {
   parseInstance,
   yetAnotherAverageLagging,
 } from './latency.js';
-export { type Exposures, neutralised } from './neutralise.js';
 export {
   approximateRandomisation,
   type BlockBootstrap,

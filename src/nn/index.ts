@@ -1,3 +1,2 @@
 export * from './layers.js';
-export * from './recurrent.js';
 export * from './transformer.js';

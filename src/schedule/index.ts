@@ -11,6 +11,7 @@ export {
   scatteredPieces,
   spacedPlaces,
   type TrainingInfluence,
+  taskWeights,
   trainingInfluence,
   writeRows,
 } from './network-training.js';

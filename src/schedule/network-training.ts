@@ -189,6 +189,13 @@ export function rowsAt(table: Float32Array, places: Int32Array, width: number): 
   return rows;
 }
 
+/** The weight of each sample on its task and 0 on the others, [n, K]. */
+export function taskWeights(tasks: ArrayLike<number>, K: number, weightOf: (sample: number) => number): Float32Array {
+  const matrix = new Float32Array(tasks.length * K);
+  for (let i = 0; i < tasks.length; i++) matrix[i * K + tasks[i]] = weightOf(i);
+  return matrix;
+}
+
 /** What a problem that has its parameters in a `Training` says about itself to be measured. */
 export interface TrainingInfluence<Batch> {
   readonly training: Training;

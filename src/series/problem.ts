@@ -23,6 +23,7 @@ import {
   spacedPlaces,
   stateOnly,
   type Task,
+  taskWeights,
   writeRows,
 } from '../schedule/index.js';
 import { f32, mul, type Parameters, square, sub, sum, type Tensor } from '../tensor/index.js';
@@ -140,11 +141,11 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   }
 
   async train(batch: SeriesBatch, { tasks, weights }: Assignment): Promise<number> {
-    const K = this.tasks.length;
     const total = weights.reduce((sum, weight) => sum + weight, 0);
-    const matrix = new Float32Array(tasks.length * K);
-    for (let i = 0; i < tasks.length; i++) matrix[i * K + tasks[i]] = weights[i] / total;
-    return this.update(batch, matrix);
+    return this.update(
+      batch,
+      taskWeights(tasks, this.tasks.length, (i) => weights[i] / total),
+    );
   }
 
   async trainBlend(batch: SeriesBatch, weights: Float32Array): Promise<number> {
@@ -263,11 +264,10 @@ export class SeriesProblem implements Problem<SeriesBatch> {
 
   /** The mean loss of the batch with every sample on one task. */
   private feedsOfTask(batch: SeriesBatch, task: number) {
-    const K = this.tasks.length;
     const size = batch.ends.length;
     return this.feeds(
       batch,
-      Float32Array.from({ length: size * K }, (_, at) => (at % K === task ? 1 / size : 0)),
+      taskWeights(new Int32Array(size).fill(task), this.tasks.length, () => 1 / size),
     );
   }
 

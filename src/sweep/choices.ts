@@ -3,9 +3,9 @@ import { groupBy } from '../groups.js';
 import { readWaitPerformance } from '../run/index.js';
 import type { GridConfig } from './grid.js';
 import type { Job, Outcome } from './job.js';
+import { performanceWithin } from './job.js';
 import type { PlannedRun, RunConfig } from './plan.js';
 import { type Ledger, WAIT_K_STAR } from './record.js';
-import { performanceWithin } from './run-job.js';
 
 export interface SubmitOptions {
   /** The run is made to choose settings by. Default false. */

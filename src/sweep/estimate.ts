@@ -5,8 +5,8 @@ import { InputError } from '../errors.js';
 import { groupBy } from '../groups.js';
 import { readMetrics, resolvedYaml, timingsFile } from '../run/index.js';
 import { strategyNamed } from '../schedule/index.js';
+import { runJob } from './job.js';
 import type { PlannedRun } from './plan.js';
-import { runJob } from './run-job.js';
 
 /** How an estimate is made. */
 export interface EstimateOptions {

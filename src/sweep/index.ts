@@ -1,6 +1,6 @@
 export { type Estimate, type EstimateOptions, estimate } from './estimate.js';
 export { type Grid, type GridConfig, gridSchema, loadGrid } from './grid.js';
-export * from './job.js';
+export { type Executor, isDone, type Job, type JobProgress, type Outcome, type RunJobOptions, runJob } from './job.js';
 export { type LocalExecutorOptions, localExecutor } from './local-executor.js';
 export {
   countRuns,
@@ -14,5 +14,4 @@ export {
   type RunConfig,
 } from './plan.js';
 export { type ChoiceRecord, type RunRecord, readSweep, type SweepRecord } from './record.js';
-export { isDone, type RunJobOptions, runJob } from './run-job.js';
 export { runSweep, type SweepOptions, settle } from './sweep.js';

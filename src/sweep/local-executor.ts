@@ -1,5 +1,5 @@
 import type { Executor, Job, JobProgress, Outcome } from './job.js';
-import { runJob } from './run-job.js';
+import { runJob } from './job.js';
 
 /** How many jobs run at a time on this machine, and how. */
 export interface LocalExecutorOptions {

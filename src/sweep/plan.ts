@@ -6,6 +6,7 @@ import { nearest } from '../run/config/load.js';
 import { overlay, readAssignment, readSources, type Source } from '../run/config/sources.js';
 import { coresOf, type Division, resolvedYaml, validateSource } from '../run/index.js';
 import { strategyNamed } from '../schedule/index.js';
+import type { Grid, GridConfig, GroupConfig } from './grid.js';
 import {
   type Axes,
   axisNames,
@@ -14,9 +15,8 @@ import {
   type Point,
   settingLayer,
   settingLayers,
-} from './axes.js';
-import type { Grid, GridConfig, GroupConfig } from './grid.js';
-import { withDataFolder } from './grid.js';
+  withDataFolder,
+} from './grid.js';
 import type { Job } from './job.js';
 
 /** What a sweep has to know of a training configuration. */

@@ -13,6 +13,7 @@ import {
   winnerOf,
 } from './choices.js';
 import type { Executor, Job, JobProgress, Outcome } from './job.js';
+import { isDone } from './job.js';
 import {
   type Plan,
   type PlannedGroup,
@@ -24,7 +25,6 @@ import {
 } from './plan.js';
 import type { RunRecord, SweepRecord } from './record.js';
 import { Ledger } from './record.js';
-import { isDone } from './run-job.js';
 
 /** Where the runs of a sweep are done, and how it is stopped and watched. */
 export interface SweepOptions {

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { afterAll, vi } from 'vitest';
-import { runCommand } from '../../src/cli/report-errors.js';
 import { registerScore } from '../../src/cli/score.js';
+import { runCommand } from '../../src/cli/terminal.js';
 
 export interface Outcome {
   readonly code: number;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SweepView } from '../../src/cli/sweep-view.js';
+import { SweepView } from '../../src/cli/sweep-run.js';
 import type { RunRecord } from '../../src/sweep/index.js';
 
 /** A stream that remembers, and a clock that is set by hand. */

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { capacityOf, backtest as tradeOn } from '../../src/forecast/backtest/backtest.js';
-import { Account, topkDrop } from '../../src/forecast/backtest/portfolio.js';
-import { groupReturns, risk } from '../../src/forecast/backtest/risk.js';
-import { backtestSchema, backtestSettings } from '../../src/forecast/backtest/settings.js';
 import { samplesBetween } from '../../src/forecast/data/panel.js';
+import { capacityOf, backtest as tradeOn } from '../../src/forecast/evaluation/backtest.js';
+import { Account, backtestSchema, backtestSettings, topkDrop } from '../../src/forecast/evaluation/portfolio.js';
+import { groupReturns, risk } from '../../src/forecast/evaluation/risk.js';
 import { panelOfCloses } from './panels.js';
 
 type Backtest = typeof tradeOn;

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type BatchPlan, BatchSampler, chunks, dayChunks } from '../../src/forecast/data/batches.js';
-import { samplesBetween } from '../../src/forecast/data/panel.js';
+import { type BatchPlan, BatchSampler, chunks, dayChunks, samplesBetween } from '../../src/forecast/data/panel.js';
 import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
 import { Random } from '../../src/random.js';
 

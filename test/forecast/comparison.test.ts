@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { compareForecasts } from '../../src/forecast/evaluation.js';
+import { compareForecasts } from '../../src/forecast/evaluation/evaluation.js';
 import { dates, temporaryFolder, writeFiles } from './panels.js';
 
 /** A folder with the daily scores of a run. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openForecastData, staleStocks, withStaleLabels } from '../../src/forecast/dataset.js';
+import { openForecastData, staleStocks, withStaleLabels } from '../../src/forecast/data/dataset.js';
 import type { PricePanel, Samples } from '../../src/forecast/index.js';
 import { STATUS, smallConfig, smallProblem } from './small-market.js';
 

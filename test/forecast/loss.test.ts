@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type LossName, sampleLosses, weightedLoss } from '../../src/forecast/loss.js';
-import { validationPerformance } from '../../src/forecast/scores.js';
+import { type LossName, sampleLosses, validationPerformance, weightedLoss } from '../../src/forecast/scores.js';
 import { pearson } from '../../src/metrics/index.js';
 import { Random } from '../../src/random.js';
 import { constant, type Value } from '../../src/tensor/index.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { forecastSchema } from '../../src/forecast/config.js';
 import { labelTable } from '../../src/forecast/data/labels.js';
 import { type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
-import { judge } from '../../src/forecast/evaluation.js';
+import { judge } from '../../src/forecast/evaluation/evaluation.js';
 import { Random } from '../../src/random.js';
 import { panelOfCloses } from './panels.js';
 import { SMALL } from './small-market.js';

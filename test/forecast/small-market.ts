@@ -1,5 +1,5 @@
 import { type ForecastConfig, forecastSchema } from '../../src/forecast/config.js';
-import { openForecastData } from '../../src/forecast/dataset.js';
+import { openForecastData } from '../../src/forecast/data/dataset.js';
 import { ForecastProblem } from '../../src/forecast/problem.js';
 import { Random } from '../../src/random.js';
 import type { Status } from '../../src/schedule/index.js';

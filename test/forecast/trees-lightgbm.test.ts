@@ -1,15 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { beforeAll, expect, it } from 'vitest';
-import {
-  type LabelledTable,
-  predictTrees,
-  type TrainedTrees,
-  type TreeOptions,
-  tableOfRows,
-  trainTrees,
-  treeCount,
-} from '../../src/forecast/trees/index.js';
+import { predictTrees, treeCount } from '../../src/forecast/trees/model.js';
+import { type LabelledTable, type TreeOptions, tableOfRows } from '../../src/forecast/trees/options.js';
+import { type TrainedTrees, trainTrees } from '../../src/forecast/trees/train.js';
 import { describeWithShared, readSharedJson, shared } from '../shared.js';
 
 /** What LightGBM 4.1 gave for one setting. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { openForecastData } from '../../src/forecast/dataset.js';
+import { openForecastData } from '../../src/forecast/data/dataset.js';
 import { createForecast } from '../../src/forecast/problem.js';
 import { TreesProblem } from '../../src/forecast/trees/problem.js';
 import { Random } from '../../src/random.js';

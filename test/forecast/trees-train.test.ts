@@ -3,16 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
 import {
   featureImportance,
-  type LabelledTable,
   predictTrees,
-  type TreeOptions,
-  tableOfColumns,
-  tableOfRows,
-  trainTrees,
   treeCount,
   treesFromJson,
   treesToJson,
-} from '../../src/forecast/trees/index.js';
+} from '../../src/forecast/trees/model.js';
+import { type LabelledTable, type TreeOptions, tableOfColumns, tableOfRows } from '../../src/forecast/trees/options.js';
+import { trainTrees } from '../../src/forecast/trees/train.js';
 import { Random } from '../../src/random.js';
 
 /** One full step without any limit, so that results can be derived by hand. */

@@ -1,12 +1,11 @@
 // Trains small models, as one of the ranks of an MPI job or with workers in one process, and prints a hash of the
 // parameters of each. Run by mpirun, or with the number of workers.
 import { createHash } from 'node:crypto';
-import { launch } from '../../dist/mpi.js';
 import * as nn from '../../dist/nn/index.js';
 import { Arena, Inference, Training } from '../../dist/optim/index.js';
 import { GradientExchange } from '../../dist/optim/shards.js';
 import { Random } from '../../dist/random.js';
-import { Ranks } from '../../dist/ranks.js';
+import { launch, Ranks } from '../../dist/ranks.js';
 import * as t from '../../dist/tensor/index.js';
 
 const job = launch();

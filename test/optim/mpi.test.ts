@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { launch, openMpi } from '../../src/mpi.js';
+import { launch, openMpi } from '../../src/ranks.js';
 import { describeWithMpi, mpirun } from '../mpirun.js';
 
 const child = fileURLToPath(new URL('./mpi-child.mjs', import.meta.url));

@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
-import { createStrategy, type Problem, type Status, type Strategy, strategyNamed } from '../../src/schedule/index.js';
+import {
+  createStrategy,
+  type Problem,
+  type Status,
+  type Strategy,
+  strategyNamed,
+  taskWeights,
+} from '../../src/schedule/index.js';
 import { annealedDistribution } from '../../src/schedule/strategies/annealing.js';
 import { curriculumTask } from '../../src/schedule/strategies/curriculum.js';
 import { withoutHardest } from '../../src/schedule/strategies/self-paced.js';
@@ -160,4 +167,8 @@ test('best-fixed trains one model a task from the same start and ends with the b
   expect(await subject.problem.validate()).toBe(Math.max(...performances));
   // `clean` has the labels of the main task without their noise.
   expect(performances.indexOf(Math.max(...performances))).toBeLessThan(4);
+});
+
+test('the weights of samples stand in the columns of their tasks', () => {
+  expect([...taskWeights([2, 0], 3, (sample) => sample + 0.5)]).toEqual([0, 0, 0.5, 1.5, 0, 0]);
 });

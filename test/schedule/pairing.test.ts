@@ -144,7 +144,7 @@ test('a problem that sets nothing aside has no influence to offer', async () => 
 });
 
 test('reward data and validation data have no day in common, labels included', async () => {
-  const { openForecastData } = await import('../../src/forecast/dataset.js');
+  const { openForecastData } = await import('../../src/forecast/data/dataset.js');
   const { smallConfig } = await import('../forecast/small-market.js');
   const { reward, validation } = await openForecastData(smallConfig({ tasks: 3, validation: { reward: 0.4 } }));
   // A label of the third day ahead reaches three days beyond its sample.

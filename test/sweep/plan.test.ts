@@ -6,8 +6,7 @@ import { describe, expect, it, test } from 'vitest';
 import { parse } from 'yaml';
 import { planOf } from '../../src/cli/sweep-run.js';
 import { jsonSchema, referenceYaml } from '../../src/run/index.js';
-import { axisNames } from '../../src/sweep/axes.js';
-import { groupSchema } from '../../src/sweep/grid.js';
+import { axisNames, groupSchema } from '../../src/sweep/grid.js';
 import { countRuns, gridSchema, loadGrid, plannedRuns } from '../../src/sweep/index.js';
 import { gridFile, planFor } from './grids.js';
 

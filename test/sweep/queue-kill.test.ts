@@ -11,7 +11,7 @@ import {
   openRun,
   type SavedCheckpoint,
 } from '../../src/run/index.js';
-import type { Attempt } from '../../src/sweep/queue/index.js';
+import type { Attempt } from '../../src/sweep/queue/shared-folder.js';
 import { startTcts, tcts } from '../cli/train-process.js';
 import { describeWithRedis, startRedis } from '../redis.js';
 import { temporaryFolder } from '../run/temporary.js';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toolVersion } from '../../src/run/index.js';
 import type { Job } from '../../src/sweep/job.js';
-import { identityOf, jobOf, messageOf, parseMessage, requireSameVersion } from '../../src/sweep/queue/message.js';
+import { identityOf, jobOf, messageOf, parseMessage, requireSameVersion } from '../../src/sweep/queue/connection.js';
 
 const job: Job = {
   name: 'mtl-1',

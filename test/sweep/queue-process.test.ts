@@ -6,7 +6,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { trainConfigSchema } from '../../src/cli/problems.js';
 import { checkpointFolder, latestCheckpoint, openRun, resolvedYaml } from '../../src/run/index.js';
 import type { Job } from '../../src/sweep/job.js';
-import { queueExecutor } from '../../src/sweep/queue/index.js';
+import { queueExecutor } from '../../src/sweep/queue/executor.js';
 import { startTcts, tcts } from '../cli/train-process.js';
 import { describeWithRedis, startRedis } from '../redis.js';
 import { temporaryFolder } from '../run/temporary.js';

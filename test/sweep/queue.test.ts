@@ -5,9 +5,9 @@ import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { toolVersion } from '../../src/run/index.js';
-import type { Executor, Job, Outcome } from '../../src/sweep/job.js';
-import { queueExecutor, serveQueue, type WorkerOptions } from '../../src/sweep/queue/index.js';
-import type { runJob } from '../../src/sweep/run-job.js';
+import type { Executor, Job, Outcome, runJob } from '../../src/sweep/job.js';
+import { queueExecutor } from '../../src/sweep/queue/executor.js';
+import { serveQueue, type WorkerOptions } from '../../src/sweep/queue/worker.js';
 import { describeWithRedis, type RedisServer, startRedis } from '../redis.js';
 import { temporaryFolder } from '../run/temporary.js';
 

@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import { trainConfigSchema } from '../../src/cli/problems.js';
 import { isRunning, lockHolder, openRun } from '../../src/run/index.js';
 import { isDone, type Job, type JobProgress, runJob } from '../../src/sweep/index.js';
-import { followed } from '../../src/sweep/run-job.js';
+import { followed } from '../../src/sweep/job.js';
 import { temporaryFolder } from '../run/temporary.js';
 
 function jobIn(folder: string, { episodes = 4, ...changed }: Partial<Job> & { episodes?: number } = {}): Job {
@@ -66,7 +66,7 @@ describe('a job', () => {
 
   it('stops when the process that started it is killed', async () => {
     const job = jobIn(temporaryFolder(), { episodes: 100_000 });
-    const module = fileURLToPath(new URL('../../dist/sweep/run-job.js', import.meta.url));
+    const module = fileURLToPath(new URL('../../dist/sweep/job.js', import.meta.url));
     const code = `import { runJob } from ${JSON.stringify(module)}; await runJob(${JSON.stringify(job)});`;
     const parent = spawn(process.execPath, ['--input-type=module', '--eval', code], { stdio: 'ignore' });
     await underWay(job);
@@ -81,7 +81,7 @@ describe('a job', () => {
     'pauses when Ctrl-Z stops the process that started it, and goes on with it',
     async () => {
       const job = jobIn(temporaryFolder(), { episodes: 100_000 });
-      const module = fileURLToPath(new URL('../../dist/sweep/run-job.js', import.meta.url));
+      const module = fileURLToPath(new URL('../../dist/sweep/job.js', import.meta.url));
       const code = `import { runJob } from ${JSON.stringify(module)}; await runJob(${JSON.stringify(job)});`;
       const parent = spawn(process.execPath, ['--input-type=module', '--eval', code], { stdio: 'ignore' });
       onTestFinished(() => void parent.kill('SIGKILL'));

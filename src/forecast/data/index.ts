@@ -1,4 +1,3 @@
-export * from './batches.js';
 export * from './calendar.js';
 export * from './clean.js';
 export * from './features.js';

@@ -8,6 +8,7 @@ import { FIELDS, type PricePanel } from '../data/panel.js';
 import {
   dataFormat,
   fillSource,
+  formatMembership,
   GroupNumbers,
   Notes,
   type Reading,
@@ -15,7 +16,6 @@ import {
   type SourceOptions,
   tableKeys,
 } from './format.js';
-import { formatMembership } from './membership.js';
 import { type Columns, findColumns, RowTable } from './rows.js';
 
 const schema = z.strictObject({

@@ -13,12 +13,13 @@ import {
   extraColumns,
   fileKeys,
   fillSource,
+  membersOf,
   Notes,
   type Reading,
   type ReadOptions,
+  readMembership,
   type SourceOptions,
 } from './format.js';
-import { membersOf, readMembership } from './membership.js';
 
 const schema = z.strictObject({
   format: z.literal('qlib').describe("qlib's folder with calendars/, instruments/ and features/."),

@@ -7,12 +7,13 @@ import {
   type ColumnName,
   dateBounds,
   extraColumns,
+  membersOf,
   type Notes,
   type Reading,
   type ReadOptions,
+  readMembership,
   type TableSource,
 } from './format.js';
-import { membersOf, readMembership } from './membership.js';
 
 /** Where each column of ours stands in a row of the source; `symbol` is −1 when the file is the stock. */
 export interface Columns {

@@ -3,8 +3,8 @@ import type { Snapshot } from '../../run/index.js';
 import type { Problem, ProblemContext } from '../../schedule/index.js';
 import type { Parameters, Tensor } from '../../tensor/index.js';
 import type { ForecastConfig } from '../config.js';
+import type { ForecastData } from '../data/dataset.js';
 import type { Layout } from '../data/index.js';
-import type { ForecastData } from '../dataset.js';
 import type { Forecaster } from '../forecaster.js';
 
 /**

@@ -3,8 +3,7 @@ import type { UsedFeature } from './bins.js';
 import { LANES } from './kernel.js';
 import type { BoostedTrees } from './model.js';
 import type { TreeOptions } from './options.js';
-import type { GradientUnits } from './train.js';
-import type { Workspace } from './workspace.js';
+import type { GradientUnits, Workspace } from './train.js';
 
 /** A tree over binned features. Child n ≥ 0 is a node, child ~n < 0 is leaf n; node 0 is the root. */
 export interface GrownTree {

@@ -10,6 +10,7 @@ import {
   type Task,
 } from '../../schedule/index.js';
 import type { ForecastConfig } from '../config.js';
+import { type ForecastData, type Part, writeDataSummary } from '../data/dataset.js';
 import {
   chunks,
   columnCount,
@@ -20,19 +21,11 @@ import {
   type Samples,
   writeColumn,
 } from '../data/index.js';
-import { type ForecastData, type Part, writeDataSummary } from '../dataset.js';
 import type { Forecaster } from '../forecaster.js';
 import { scoresOf, testFigures, validationPerformance } from '../scores.js';
-import {
-  type BoostedTrees,
-  type BoostedTreesJson,
-  type FeatureTable,
-  predictTrees,
-  type TreeOptions,
-  trainTrees,
-  treesFromJson,
-  treesToJson,
-} from './index.js';
+import { type BoostedTrees, type BoostedTreesJson, predictTrees, treesFromJson, treesToJson } from './model.js';
+import type { FeatureTable, TreeOptions } from './options.js';
+import { trainTrees } from './train.js';
 
 /** A configuration whose model is boosted trees. */
 type TreesConfig = ForecastConfig & { readonly model: Partial<TreeOptions> & { readonly name: string } };

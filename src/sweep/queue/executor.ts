@@ -2,8 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue, type Job as QueuedJob } from 'bullmq';
 import { makeFolder } from '../../files.js';
 import type { Executor, Job, JobProgress, Outcome } from '../job.js';
-import { connectionTo, noteOutages, type Outages, redacted } from './connection.js';
-import { identityOf, type Message, messageOf, PREFIX, QUEUE_NAME, STOPPED } from './message.js';
+import {
+  connectionTo,
+  identityOf,
+  type Message,
+  messageOf,
+  noteOutages,
+  type Outages,
+  PREFIX,
+  QUEUE_NAME,
+  redacted,
+  STOPPED,
+} from './connection.js';
 import { identify, sharedFolder } from './shared-folder.js';
 
 export interface QueueExecutorOptions {

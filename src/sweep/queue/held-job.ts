@@ -3,7 +3,7 @@ import { uptime } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Job as QueuedJob, UnrecoverableError, type Worker } from 'bullmq';
 import type { JobProgress } from '../job.js';
-import { type Message, parseMessage } from './message.js';
+import { type Message, parseMessage } from './connection.js';
 
 /** A job of the queue while this worker holds it. */
 export class HeldJob {

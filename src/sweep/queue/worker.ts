@@ -3,13 +3,22 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'bullmq';
-import type { Job, Outcome } from '../job.js';
+import type { Job, Outcome, StopOptions } from '../job.js';
+import { runJob } from '../job.js';
 import { CoreBudget } from '../local-executor.js';
-import { runJob } from '../run-job.js';
-import type { StopOptions } from '../tool-process.js';
-import { connectionTo, noteOutages, type Outages, redacted } from './connection.js';
+import {
+  connectionTo,
+  jobOf,
+  type Message,
+  noteOutages,
+  type Outages,
+  PREFIX,
+  QUEUE_NAME,
+  redacted,
+  requireSameVersion,
+  STOPPED,
+} from './connection.js';
 import { HeldJob } from './held-job.js';
-import { jobOf, type Message, PREFIX, QUEUE_NAME, requireSameVersion, STOPPED } from './message.js';
 import { beginAttempt, requireSame, type SharedFolder, sharedFolder } from './shared-folder.js';
 
 export interface WorkerOptions {

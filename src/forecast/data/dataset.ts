@@ -1,8 +1,10 @@
 import { join } from 'node:path';
-import { InputError } from '../errors.js';
-import { writeFileAtomic } from '../files.js';
-import { rowsAt } from '../schedule/index.js';
-import { datesOf, type ForecastConfig, horizonsOf } from './config.js';
+import { InputError } from '../../errors.js';
+import { writeFileAtomic } from '../../files.js';
+import { rowsAt } from '../../schedule/index.js';
+import { datesOf, type ForecastConfig, horizonsOf } from '../config.js';
+import type { Note } from '../formats/format.js';
+import { openPanel } from '../formats/index.js';
 import {
   chunks,
   dayChunks,
@@ -24,9 +26,7 @@ import {
   type SplitDates,
   splitSamples,
   summarise,
-} from './data/index.js';
-import type { Note } from './formats/format.js';
-import { openPanel } from './formats/index.js';
+} from './index.js';
 
 /** Samples and the labels of all their tasks. */
 export interface Part {

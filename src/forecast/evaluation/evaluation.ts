@@ -2,16 +2,20 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { InputError } from '../errors.js';
-import { makeFolder, readJsonFile, readText, writeFileAtomic } from '../files.js';
-import { groupBy } from '../groups.js';
-import { type BlockBootstrap, blockBootstrap, type DailyScore, type ForecastScores, mean } from '../metrics/index.js';
-import { Random } from '../random.js';
-import { dataDigest, dataName, type EvaluatedData, evaluatedDataSchema, evaluationFolder } from '../run/index.js';
-import { type Backtest, backtest, type Execution } from './backtest/backtest.js';
-import { type GroupReturns, groupReturns, type Risk } from './backtest/risk.js';
-import { type BacktestOptions, type BacktestSettings, backtestSettings } from './backtest/settings.js';
-import { datesOf, type ForecastConfig } from './config.js';
+import { InputError } from '../../errors.js';
+import { makeFolder, readJsonFile, readText, writeFileAtomic } from '../../files.js';
+import { groupBy } from '../../groups.js';
+import {
+  type BlockBootstrap,
+  blockBootstrap,
+  type DailyScore,
+  type ForecastScores,
+  mean,
+} from '../../metrics/index.js';
+import { Random } from '../../random.js';
+import { dataDigest, dataName, type EvaluatedData, evaluatedDataSchema, evaluationFolder } from '../../run/index.js';
+import { datesOf, type ForecastConfig } from '../config.js';
+import { labelSpec, shortHistory } from '../data/dataset.js';
 import {
   firstDayFrom,
   labelReach,
@@ -22,15 +26,15 @@ import {
   type Samples,
   type SplitDates,
   samplesBetween,
-} from './data/index.js';
-import { labelSpec, shortHistory } from './dataset.js';
-import { windowAt } from './ensemble.js';
-import { type Forecaster, forecastsOf, openForecaster } from './forecaster.js';
-import type { Note } from './formats/format.js';
-import { type OtherData, openPanel } from './formats/index.js';
-import { neutralForecasts, neutralisation, neutralName } from './neutralise.js';
-import { writeTable } from './predictions.js';
-import { requireFinite, type Scores, scoresOf } from './scores.js';
+} from '../data/index.js';
+import { type Forecaster, forecastsOf, openForecaster, windowAt } from '../forecaster.js';
+import type { Note } from '../formats/format.js';
+import { type OtherData, openPanel } from '../formats/index.js';
+import { neutralForecasts, neutralisation, neutralName, writeTable } from '../predictions.js';
+import { requireFinite, type Scores, scoresOf } from '../scores.js';
+import { type Backtest, backtest, type Execution } from './backtest.js';
+import { type BacktestOptions, type BacktestSettings, backtestSettings } from './portfolio.js';
+import { type GroupReturns, groupReturns, type Risk } from './risk.js';
 
 /** What to forecast and score, and on which data. */
 export interface EvaluationOptions extends OtherData {

@@ -2,15 +2,17 @@ import { InputError } from '../../errors.js';
 import { mean } from '../../metrics/index.js';
 import { parseConfig } from '../../run/index.js';
 import { fieldOffset, type PricePanel, type Samples, valueAt } from '../data/panel.js';
-import { Account, type Decision, topkDrop } from './portfolio.js';
-import { type Risk, risk } from './risk.js';
 import {
+  Account,
   type BacktestConfig,
   type BacktestOptions,
   type BacktestSettings,
   backtestSchema,
   backtestSettings,
-} from './settings.js';
+  type Decision,
+  topkDrop,
+} from './portfolio.js';
+import { type Risk, risk } from './risk.js';
 
 /** The course of a backtest, a value a trading day, and its figures. */
 export interface Backtest {

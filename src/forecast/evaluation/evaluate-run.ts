@@ -1,9 +1,9 @@
 import { basename } from 'node:path';
-import { InputError } from '../errors.js';
-import { evaluatedDataInWords } from '../run/index.js';
-import { type Evaluate, type EvaluateFlags, refuseFlags } from '../schedule/problem-kind.js';
-import { formatFigure, textTable } from '../text-table.js';
-import type { Risk } from './backtest/risk.js';
+import { InputError } from '../../errors.js';
+import { evaluatedDataInWords } from '../../run/index.js';
+import { type Evaluate, type EvaluateFlags, refuseFlags } from '../../schedule/problem-kind.js';
+import { formatFigure, textTable } from '../../text-table.js';
+import { noteInWords } from '../formats/format.js';
 import {
   compareForecasts,
   type Evaluation,
@@ -11,7 +11,7 @@ import {
   evaluateForecast,
   type ForecastComparison,
 } from './evaluation.js';
-import { noteInWords } from './formats/format.js';
+import type { Risk } from './risk.js';
 
 type EvaluateForecastFlags = EvaluateFlags & Omit<EvaluationOptions, 'split'> & { readonly against?: string };
 
