@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { models } from '../forecast/models/index.js';
-import { groupBy } from '../groups.js';
+import { groupBy } from '../metrics/statistics.js';
 import { strategies, strategyNamed } from '../schedule/index.js';
 import { fixed } from '../schedule/strategies/fixed.js';
 

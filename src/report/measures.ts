@@ -1,5 +1,4 @@
 import { basename } from 'node:path';
-import { groupBy } from '../groups.js';
 import {
   type BlockBootstrap,
   blockBootstrap,
@@ -12,6 +11,7 @@ import {
   type SegmentStatistics,
   wilcoxonSignedRank,
 } from '../metrics/index.js';
+import { groupBy } from '../metrics/statistics.js';
 import { Random } from '../random.js';
 import { type ForecastFigures, type TranslationFigures, validationMeasure } from '../run/index.js';
 import { type Estimate, estimate } from './document.js';

@@ -1,5 +1,5 @@
 import { basename, extname } from 'node:path';
-import { groupBy } from '../groups.js';
+import { groupBy } from '../metrics/statistics.js';
 import { type ConfigValues, freeOnResume } from '../run/index.js';
 import { isAblation, labelsFor, strategyOrder, taskSet } from './labels.js';
 import type { ReportedRun } from './runs.js';

@@ -1,5 +1,5 @@
 import { InputError } from '../errors.js';
-import { groupBy } from '../groups.js';
+import { groupBy } from '../metrics/statistics.js';
 import { readWaitPerformance } from '../run/index.js';
 import type { GridConfig } from './grid.js';
 import type { Job, Outcome } from './job.js';

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { groupBy } from '../groups.js';
+import { groupBy } from '../metrics/statistics.js';
 import { readMetrics, resolvedYaml, timingsFile } from '../run/index.js';
 import { strategyNamed } from '../schedule/index.js';
 import { runJob } from './job.js';

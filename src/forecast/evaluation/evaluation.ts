@@ -4,7 +4,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { makeFolder, readJsonFile, readText, writeFileAtomic } from '../../files.js';
-import { groupBy } from '../../groups.js';
 import {
   type BlockBootstrap,
   blockBootstrap,
@@ -12,6 +11,7 @@ import {
   type ForecastScores,
   mean,
 } from '../../metrics/index.js';
+import { groupBy } from '../../metrics/statistics.js';
 import { Random } from '../../random.js';
 import { dataDigest, dataName, type EvaluatedData, evaluatedDataSchema, evaluationFolder } from '../../run/index.js';
 import { datesOf, type ForecastConfig } from '../config.js';

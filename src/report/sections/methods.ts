@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { readJsonFile } from '../../files.js';
-import { groupBy } from '../../groups.js';
+import { groupBy } from '../../metrics/statistics.js';
 import { validationMeasure } from '../../run/index.js';
 import type { ChoiceRecord } from '../../sweep/record.js';
 import { type Block, fixed, type Section, slug, type Table, text, textColumn } from '../document.js';

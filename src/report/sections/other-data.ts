@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { groupBy } from '../../groups.js';
+import { groupBy } from '../../metrics/statistics.js';
 import type { EvaluatedData, Evaluations, ForecastFigures, PolicyFigures } from '../../run/index.js';
 import { type Block, type Cell, estimate, type Row, type Section, slug, type Table, textColumn } from '../document.js';
 import { corpusOf, type DataSet, type Setting, taskTitle } from '../settings.js';

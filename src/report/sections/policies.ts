@@ -1,4 +1,4 @@
-import { groupBy } from '../../groups.js';
+import { groupBy } from '../../metrics/statistics.js';
 import type { PolicyFigures } from '../../run/index.js';
 import { fixed } from '../../schedule/strategies/fixed.js';
 import { policyNamed } from '../../translate/policies/index.js';

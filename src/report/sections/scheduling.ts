@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { groupBy } from '../../groups.js';
+import { groupBy } from '../../metrics/statistics.js';
 import { strategyNamed } from '../../schedule/index.js';
 import { fixed as fixedStrategy } from '../../schedule/strategies/fixed.js';
 import { mtl } from '../../schedule/strategies/mtl.js';

@@ -1,5 +1,5 @@
-import { groupBy } from '../../groups.js';
 import { mean, standardDeviation } from '../../metrics/index.js';
+import { groupBy } from '../../metrics/statistics.js';
 import { type LoggedEpisodes, type ValidationMeasure, validationMeasure } from '../../run/index.js';
 import { strategyNamed } from '../../schedule/index.js';
 import {
