@@ -36,14 +36,15 @@ function exportsOf(file: string, read: Read): Map<string, Declared> {
   return found;
 }
 
-const DECLARATION = /^export (?:declare )?(?:abstract )?(?:const|let|function|class|interface|type|enum) (\w+)/gm;
+const EXPORT = 'export (?:declare )?(?:abstract )?(?:const|let|function|class|interface|type|enum)';
+const DECLARATION = new RegExp(`^${EXPORT} (\\w+)`, 'gm');
 
 /** Public names, and methods of public classes and interfaces, without a sentence that says what they are. */
 function undocumented(entry: string, read: Read): string[] {
   const place = (file: string, name: string) => `${relative(root, file)}: ${name}`;
   return [...exportsOf(entry, read).values()].flatMap(({ file, name }) => {
     const lines = read(file).split('\n');
-    const start = lines.findIndex((line) => new RegExp(`^export .*\\b${name}\\b`).test(line));
+    const start = lines.findIndex((line) => new RegExp(`^${EXPORT} ${name}\\b`).test(line));
     if (start < 0) return [place(file, `${name}, whose declaration was not found`)];
     const own = isDocumented(lines, start) ? [] : [place(file, name)];
     return [...own, ...silentMethods(lines, start, file, read).map((method) => place(file, `${name}.${method}`))];

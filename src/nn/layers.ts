@@ -122,6 +122,7 @@ export function sinusoidalTable(
   return constant(values, dtype, [positions, width]);
 }
 
+/** Where the positions begin, and whose wavelengths they have. */
 export interface SinusoidalOptions {
   /** Position of the first row. Default 0. */
   readonly first?: number;

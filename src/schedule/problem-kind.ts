@@ -19,6 +19,7 @@ export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {
   readonly sizing?: {
     /** Dotted keys below `problem` that may be `auto`, and are where a budget is given and they are left out. */
     readonly keys: readonly string[];
+    /** Loads the rule by which they are chosen. */
     load(): Promise<Sizing>;
   };
   /** What `tcts evaluate` does with a run. Default: there is nothing to evaluate. */
