@@ -136,6 +136,8 @@ test('two processes cannot probe in one folder', { timeout: 60_000 }, async () =
   const folder = folderWith();
   const { child, ended } = startTcts(folder, 'probe', 'long.yaml', '--out', 'out');
   while (!existsSync(join(folder, 'out/branches.jsonl')) && child.exitCode === null) await sleep(5);
+  // It stands still meanwhile, so that it cannot be done before the second one looks.
+  child.kill('SIGSTOP');
   const second = await tcts(folder, 'probe', 'long.yaml', '--out', 'out');
   child.kill('SIGKILL');
   await ended;
