@@ -60,7 +60,7 @@ groups:
   });
 
   it('lets its runs save themselves at Ctrl-C, exits with 130, and goes on when it is started again', async () => {
-    const folder = folderWith('base: base.yaml\nset: {training.episodes: 400}\ngroups: [{name: a}]\n');
+    const folder = folderWith('base: base.yaml\nset: {training.episodes: 15000}\ngroups: [{name: a}]\n');
     const { child, ended } = startTcts(folder, 'sweep', 'grid.yaml');
     const run = join(folder, 'runs/grid/a,seed=1');
     while (!existsSync(join(run, 'metrics.jsonl')) && child.exitCode === null) await sleep(20);
