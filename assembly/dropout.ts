@@ -51,6 +51,71 @@ export function uniforms(out: usize, n: u32, keyLow: u32, keyHigh: u32): void {
   } while (i < bytes);
 }
 
+/**
+ * out[i] ← 1/keep with probability `keep`, rounded to a multiple of 2⁻³², else 0: by a hash that is made of sums,
+ * products and quotients alone, which every device has. Element i is kept iff hash(i) ≤ limit. Whole groups of four are
+ * written.
+ */
+export function portableMask(out: usize, n: u32, keyLow: u32, keyHigh: u32, keep: f64): void {
+  const first = firstWord(keyLow, keyHigh);
+  const k0 = i32x4.splat(first);
+  const k1 = i32x4.splat(secondWord(keyHigh, first));
+  const limit = i32x4.splat(<i32>portableLimit(keep));
+  const kept = f32x4.splat(<f32>(1.0 / keep));
+  const four = i32x4.splat(4);
+  let counter = i32x4(0, 1, 2, 3);
+  const bytes: usize = <usize>n * 4;
+  if (bytes == 0) return;
+  let i: usize = 0;
+  do {
+    v128.store(out + i, v128.and(i32x4.le_u(portableHash(counter, k0, k1), limit), kept));
+    counter = i32x4.add(counter, four);
+    i += 16;
+  } while (i < bytes);
+}
+
+/** out[i] ← (h + ½)·2⁻²³ with h the upper 23 bits of the hash of element i of a portable mask: uniform in (0, 1). */
+export function portableUniforms(out: usize, n: u32, keyLow: u32, keyHigh: u32): void {
+  const first = firstWord(keyLow, keyHigh);
+  const k0 = i32x4.splat(first);
+  const k1 = i32x4.splat(secondWord(keyHigh, first));
+  const half = f32x4.splat(0.5);
+  const unit = f32x4.splat(1.0 / 8388608.0);
+  const four = i32x4.splat(4);
+  let counter = i32x4(0, 1, 2, 3);
+  const bytes: usize = <usize>n * 4;
+  if (bytes == 0) return;
+  let i: usize = 0;
+  do {
+    const upper = f32x4.convert_i32x4_s(i32x4.shr_u(portableHash(counter, k0, k1), 9));
+    v128.store(out + i, f32x4.mul(f32x4.add(upper, half), unit));
+    counter = i32x4.add(counter, four);
+    i += 16;
+  } while (i < bytes);
+}
+
+/** What a program needs that computes a portable array itself: the two words of a key, and the limit of a share. */
+export function portableFirst(keyLow: u32, keyHigh: u32): u32 {
+  return firstWord(keyLow, keyHigh);
+}
+
+export function portableSecond(keyLow: u32, keyHigh: u32): u32 {
+  return secondWord(keyHigh, firstWord(keyLow, keyHigh));
+}
+
+export function portableLimit(keep: f64): u32 {
+  return <u32>max<f64>(0, min<f64>(nearest(keep * 4294967296.0) - 1.0, 4294967295.0));
+}
+
+// @ts-ignore: decorators on functions are AssemblyScript's
+@inline
+function portableHash(counter: v128, k0: v128, k1: v128): v128 {
+  let x = i32x4.add(counter, k0);
+  x = i32x4.mul(i32x4.add(x, i32x4.shr_u(x, 16)), i32x4.splat(0xed5ad4bb));
+  x = i32x4.mul(i32x4.add(i32x4.add(x, i32x4.shr_u(x, 15)), k1), i32x4.splat(0xac4c1b51));
+  return i32x4.mul(i32x4.add(x, i32x4.shr_u(x, 16)), i32x4.splat(0x31848bab));
+}
+
 // Both words depend on all 64 bits, so that the arrays of similar keys are unrelated.
 
 // @ts-ignore: decorators on functions are AssemblyScript's

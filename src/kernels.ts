@@ -53,6 +53,13 @@ export interface Kernels {
   dropoutMask(out: number, n: number, keyLow: number, keyHigh: number, keep: number): void;
   /** out[i] ← a number in (0, 1), uniform in steps of 2⁻¹⁶, in f32; otherwise as `dropoutMask`. */
   uniforms(out: number, n: number, keyLow: number, keyHigh: number): void;
+  /** The same two by the portable hash, in steps of 2⁻³² and 2⁻²³; n rounded up to a multiple of 4. */
+  portableMask(out: number, n: number, keyLow: number, keyHigh: number, keep: number): void;
+  portableUniforms(out: number, n: number, keyLow: number, keyHigh: number): void;
+  /** What the portable hash makes of a key, and where it cuts for a share. */
+  portableFirst(keyLow: number, keyHigh: number): number;
+  portableSecond(keyLow: number, keyHigh: number): number;
+  portableLimit(keep: number): number;
 }
 
 export const PAGE_BYTES = 65536;
@@ -66,10 +73,19 @@ export function loadKernels(memory: WasmMemory): Kernels {
   return {
     f32: ofType(exports, 'F32'),
     f64: ofType(exports, 'F64'),
-    dropoutMask: exports.dropoutMask as Kernels['dropoutMask'],
-    uniforms: exports.uniforms as Kernels['uniforms'],
+    ...(Object.fromEntries(RANDOM.map((name) => [name, exports[name]])) as Pick<Kernels, (typeof RANDOM)[number]>),
   };
 }
+
+const RANDOM = [
+  'dropoutMask',
+  'uniforms',
+  'portableMask',
+  'portableUniforms',
+  'portableFirst',
+  'portableSecond',
+  'portableLimit',
+] as const;
 
 /** A memory of at least `bytes` that can grow to `maximum` pages, by default not at all. */
 export function newMemory(bytes: number, maximum = pages(bytes)): WasmMemory {
@@ -80,8 +96,13 @@ export function newMemory(bytes: number, maximum = pages(bytes)): WasmMemory {
   }
 }
 
-/** The 64 bits that determine a random array. */
-export type MaskKey = readonly [low: number, high: number];
+/**
+ * Which hash random arrays are made of: `triple32` mixes best; `portable` consists of operations that every device has.
+ */
+export type MaskHash = 'triple32' | 'portable';
+
+/** What determines a random array: 64 bits, and a hash, by default triple32. */
+export type MaskKey = readonly [low: number, high: number, hash?: MaskHash];
 
 /**
  * The dropout masks and other random arrays of one training step, one after the other in a memory of their own. A step begins with `reset`
@@ -113,10 +134,11 @@ export class MaskMemory {
   }
 
   /** A mask of n elements, each 1/keep with probability `keep` and else 0, that depends on (key, keep) alone. */
-  mask(n: number, [low, high]: MaskKey, keep: number): Float32Array<ArrayBuffer> {
+  mask(n: number, [low, high, hash]: MaskKey, keep: number): Float32Array<ArrayBuffer> {
     if (!(keep > 0 && keep <= 1)) throw new RangeError(`a mask keeps a share in (0, 1], not ${keep}`);
     const start = this.take(n);
-    this.kernels.dropoutMask(start, n, low, high, keep);
+    if (hash === 'portable') this.kernels.portableMask(start, n, low, high, keep);
+    else this.kernels.dropoutMask(start, n, low, high, keep);
     return new Float32Array(this.memory.buffer, start, n);
   }
 
@@ -127,10 +149,17 @@ export class MaskMemory {
   }
 
   /** n numbers, uniform in (0, 1), that depend on the key alone. */
-  uniforms(n: number, [low, high]: MaskKey): Float32Array<ArrayBuffer> {
+  uniforms(n: number, [low, high, hash]: MaskKey): Float32Array<ArrayBuffer> {
     const start = this.take(n);
-    this.kernels.uniforms(start, n, low, high);
+    if (hash === 'portable') this.kernels.portableUniforms(start, n, low, high);
+    else this.kernels.uniforms(start, n, low, high);
     return new Float32Array(this.memory.buffer, start, n);
+  }
+
+  /** What a program needs to make a portable array itself: two words of the key and the limit of the share. */
+  portableWords([low, high]: MaskKey, keep = 1): [first: number, second: number, limit: number] {
+    const { portableFirst, portableSecond, portableLimit } = this.kernels;
+    return [portableFirst(low, high), portableSecond(low, high), portableLimit(keep)];
   }
 
   private take(n: number): number {

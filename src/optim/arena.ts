@@ -47,6 +47,7 @@ export class Arena {
   /** Byte addresses of the regions, for the kernels. */
   readonly address: { readonly values: number; readonly grads: number; readonly slots: readonly number[] };
 
+  private changes = 0;
   private readonly places: ReadonlyMap<string, Place>;
   private readonly slotArrays: readonly Floats[];
   /** Through which numbers from outside come before the kernels. */
@@ -89,6 +90,16 @@ export class Arena {
     return this.slotArrays.length;
   }
 
+  /** How often it was said that values or optimiser arrays were written: a copy on a device is then out of date. */
+  get version(): number {
+    return this.changes;
+  }
+
+  /** Says that values or optimiser arrays were written. */
+  touch(): void {
+    this.changes++;
+  }
+
   /** Whether there is a parameter of this name. */
   has(name: string): boolean {
     return this.places.has(name);
@@ -123,10 +134,12 @@ export class Arena {
   async shifted<T>(shift: Float32Array, factor: number, body: () => Promise<T>): Promise<T> {
     const before = this.values.slice(0, this.length);
     for (let i = 0; i < before.length; i++) this.values[i] = before[i] + factor * shift[i];
+    this.touch();
     try {
       return await body();
     } finally {
       this.values.set(before as never);
+      this.touch();
     }
   }
 

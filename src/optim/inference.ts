@@ -1,5 +1,7 @@
 import type { Ranks } from '../ranks.js';
 import {
+  type DeviceFeeds,
+  type DeviceName,
   type Executable,
   grad,
   inEightBits,
@@ -16,6 +18,7 @@ import {
   type Value,
 } from '../tensor/index.js';
 import type { Arena, ParameterSpec } from './arena.js';
+import { Residence, residenceOf, resident } from './residence.js';
 import {
   batchAxis,
   floatsOver,
@@ -80,6 +83,8 @@ export interface InferenceConfig<I extends InputTypes> {
   readonly ranks?: Ranks;
   /** Name of the dimension that counts samples. Default 'B'. */
   readonly batch?: string;
+  /** What computes. Default: the device that the arena's parameters are trained on, else the CPU. */
+  readonly device?: DeviceName;
 }
 
 /** Runs a model forward with the current parameters of an arena. */
@@ -89,7 +94,8 @@ export class Inference {
 
   private constructor(
     private readonly session: Session,
-    private readonly parameters: Readonly<Record<string, Value>>,
+    /** As inputs of the program. */
+    private readonly parameters: () => DeviceFeeds | Promise<DeviceFeeds>,
     private readonly division: Division | undefined,
     private readonly helpers: Helpers | undefined,
   ) {}
@@ -98,6 +104,12 @@ export class Inference {
   static async create<I extends InputTypes>(config: InferenceConfig<I>): Promise<Inference> {
     const { model, inputs, arena, workers = 1, eightBit = false, ranks, batch = 'B' } = config;
     const { program, parameters } = traceModel(model, inputs, undefined, arena.dtype);
+    const { device = residenceOf(arena)?.device ?? 'cpu' } = config;
+    if (device !== 'cpu') {
+      const { buckets } = Residence.of(arena, device);
+      const session = await Session.create(lower(resident(program, arena, buckets), { device }));
+      return new Inference(session, () => Residence.of(arena, device).values(), undefined, undefined);
+    }
     const names = parameters.map(({ name }) => name);
     const feeds = parameterFeeds(arena, names);
     const division = ranks === undefined ? undefined : { ranks, inputs, batch };
@@ -105,7 +117,7 @@ export class Inference {
     const helpers = workers > 1 && ranks === undefined ? new Helpers(executable, arena, names, workers - 1) : undefined;
     // What helpers compute must be what is computed here.
     const threads = helpers === undefined ? config.threads : 1;
-    return new Inference(await Session.create(executable, { threads }), feeds, division, helpers);
+    return new Inference(await Session.create(executable, { threads }), () => feeds, division, helpers);
   }
 
   /** Computes the outputs with the current parameters. */
@@ -163,8 +175,10 @@ export class Inference {
     await this.session.close();
   }
 
-  private runHere(feeds: Feeds, options?: Run): Promise<Record<string, Value>> {
-    return this.session.run({ ...feeds, ...this.parameters }, options);
+  private async runHere(feeds: Feeds, options?: Run): Promise<Record<string, Value>> {
+    const parameters = this.parameters();
+    const ready = parameters instanceof Promise ? await parameters : parameters;
+    return this.session.run({ ...feeds, ...ready }, options);
   }
 
   private async runTogether(
@@ -322,6 +336,8 @@ export class Gradients {
   /** Writes ∇ loss into an array laid out like the arena's values: 0 where the model has no parameter. Returns the loss. */
   async write(feeds: Feeds, out: Float32Array): Promise<number> {
     const { arena, names } = this;
+    // It computes on the CPU, wherever the training is.
+    await residenceOf(arena)?.toHost();
     out.fill(0);
     const into = Object.fromEntries(names.map((name) => [gradientName(name), arena.view(out, name)]));
     const outputs = ['loss', ...Object.keys(into)];

@@ -1,4 +1,5 @@
 import { InputError } from '../errors.js';
+import { add, div, mul, sqrt, sub, type Tensor } from '../tensor/index.js';
 import type { Arena } from './arena.js';
 
 /** Updates all parameters of an arena from their gradients, in one pass over the memory. */
@@ -8,10 +9,30 @@ export interface Optimizer {
   readonly slots: number;
   /** One update. The gradients are left as they are. */
   step(arena: Arena, learningRate: number): void;
+  /** The same rule as a program, for devices that keep the parameters. */
+  readonly traced: TracedRule;
+  /** What `traced` needs for the next update; it has been made once `advance` is called. */
+  rates(learningRate: number): number[];
+  /** Counts an update that was made elsewhere. */
+  advance(): void;
   /** What is not in the arena. */
   state(): OptimizerState;
   /** Takes over what `state` has given. */
   load(state: OptimizerState): void;
+}
+
+/** An update of an array of parameters, as operations. */
+export interface TracedRule {
+  readonly slots: number;
+  /** How many numbers change from update to update. */
+  readonly rates: number;
+  /** @param rates each [1] */
+  update(
+    value: Tensor,
+    gradient: Tensor,
+    slots: readonly Tensor[],
+    rates: readonly Tensor[],
+  ): { readonly value: Tensor; readonly slots: readonly Tensor[] };
 }
 
 /** Plain JSON. */
@@ -75,12 +96,36 @@ export function optimizer(config: OptimizerConfig): Optimizer {
 export function sgd({ momentum = 0, weightDecay = 0 }: Omit<SgdConfig, 'name'> = {}): Optimizer {
   inRange('sgd', 'momentum', momentum, 0);
   inRange('sgd', 'weightDecay', weightDecay, 0);
-  return fromRule('sgd', momentum === 0 ? 0 : 1, (arena, learningRate, t) => {
-    const { values, grads, slots } = arena.address;
+  const slots = momentum === 0 ? 0 : 1;
+  return fromRule('sgd', {
+    slots,
     // PyTorch fills the buffer with the first gradient.
-    const keep = t === 1 ? 0 : momentum;
-    arena.kernels.sgd(values, grads, momentum === 0 ? 0 : slots[0], arena.length, learningRate, weightDecay, keep);
+    rates: (learningRate, t) => [learningRate, t === 1 ? 0 : momentum],
+    kernel: ({ address, length, kernels }, [rate, keep]) =>
+      kernels.sgd(
+        address.values,
+        address.grads,
+        momentum === 0 ? 0 : address.slots[0],
+        length,
+        rate,
+        weightDecay,
+        keep,
+      ),
+    traced: {
+      slots,
+      rates: 2,
+      update: (value, gradient, buffers, [rate, keep]) => {
+        const whole = decayed(gradient, value, weightDecay);
+        const now = buffers.map((buffer) => add(mul(buffer, keep), whole));
+        return { value: sub(value, mul(now[0] ?? whole, rate)), slots: now };
+      },
+    },
   });
+}
+
+/** g + λθ */
+function decayed(gradient: Tensor, value: Tensor, l2: number): Tensor {
+  return l2 === 0 ? gradient : add(gradient, mul(value, l2));
 }
 
 /** Adam as in `torch.optim.Adam`. Slots: mean and mean square. */
@@ -108,36 +153,66 @@ function adamRule(
   if (!(Math.fround(eps) > 0 && eps < Infinity)) {
     throw new InputError(`${eps} is not possible, expected a positive number`, { key: `${name}.eps` });
   }
-  return fromRule(name, 2, ({ address, length, kernels }, learningRate, t) => {
-    const { values, grads, slots } = address;
-    const [mean, square] = slots;
-    const { l2, shrink } = decay(learningRate);
+  const { l2 } = decay(0);
+  return fromRule(name, {
+    slots: 2,
     // Bias corrections, Kingma & Ba (2015), algorithm 1.
-    const stepSize = learningRate / (1 - beta1 ** t);
-    const root = 1 / Math.sqrt(1 - beta2 ** t);
-    kernels.adam(values, grads, mean, square, length, stepSize, beta1, beta2, eps, root, l2, shrink);
+    rates: (learningRate, t) => [
+      learningRate / (1 - beta1 ** t),
+      1 / Math.sqrt(1 - beta2 ** t),
+      decay(learningRate).shrink,
+    ],
+    kernel: ({ address, length, kernels }, [stepSize, root, shrink]) => {
+      const { values, grads, slots } = address;
+      const [mean, square] = slots;
+      kernels.adam(values, grads, mean, square, length, stepSize, beta1, beta2, eps, root, l2, shrink);
+    },
+    traced: {
+      slots: 2,
+      rates: 3,
+      update: (value, gradient, [mean, square], [stepSize, root, shrink]) => {
+        const whole = decayed(gradient, value, l2);
+        const m = add(mul(mean, beta1), mul(whole, 1 - beta1));
+        const v = add(mul(square, beta2), mul(mul(whole, whole), 1 - beta2));
+        const step = div(mul(m, stepSize), add(mul(sqrt(v), root), eps));
+        return { value: sub(mul(value, shrink), step), slots: [m, v] };
+      },
+    },
   });
 }
 
-/** An optimiser from its rule: `update(arena, learningRate, t)` makes update number t = 1, 2, …. */
-function fromRule(
-  name: string,
-  slots: number,
-  update: (arena: Arena, learningRate: number, t: number) => void,
-): Optimizer {
+/** What an optimiser does, in both of its forms. */
+interface Rule {
+  readonly slots: number;
+  /** What changes from update to update; t = 1, 2, … counts them. */
+  rates(learningRate: number, t: number): number[];
+  /** In one pass over the memory of an arena. */
+  kernel(arena: Arena, rates: readonly number[]): void;
+  readonly traced: TracedRule;
+}
+
+function fromRule(name: string, { slots, rates, kernel, traced }: Rule): Optimizer {
   let step = 0;
+  const ratesOf = (learningRate: number): number[] => {
+    if (!(learningRate >= 0 && learningRate < Infinity)) {
+      throw new InputError(`a learning rate is a finite number ≥ 0, not ${learningRate}`, { key: 'learningRate' });
+    }
+    return rates(learningRate, step + 1);
+  };
   return {
     name,
     slots,
+    traced,
+    rates: ratesOf,
+    advance: () => {
+      step++;
+    },
     step(arena, learningRate) {
       if (arena.slots < slots) {
         throw new RangeError(`${name} needs an arena with ${slots} slots, this one has ${arena.slots}`);
       }
-      if (!(learningRate >= 0 && learningRate < Infinity)) {
-        throw new InputError(`a learning rate is a finite number ≥ 0, not ${learningRate}`, { key: 'learningRate' });
-      }
+      kernel(arena, ratesOf(learningRate));
       step++;
-      update(arena, learningRate, step);
     },
     state: () => ({ name, step }),
     load(state) {

@@ -1,29 +1,13 @@
-import type { MaskKey } from '../kernels.js';
+import { InputError } from '../errors.js';
+import type { MaskHash, MaskKey } from '../kernels.js';
 import { Random, type RandomState } from '../random.js';
 import type { Ranks } from '../ranks.js';
-import { type Executable, firstNonFinite, lower, NO_DROPOUT, type Program, type Value } from '../tensor/index.js';
+import { type DeviceName, firstNonFinite, NO_DROPOUT, type Program, type Run, type Value } from '../tensor/index.js';
 import { Arena } from './arena.js';
+import { CpuTraining } from './cpu-training.js';
+import { type Clip, DeviceTraining } from './device-training.js';
 import { type Feeds, type InputTypes, type Model, parameterFeeds, traceModel, withGradients } from './inference.js';
-import {
-  clipByNorm,
-  clipByValue,
-  gradNorm,
-  type Optimizer,
-  type OptimizerConfig,
-  type OptimizerState,
-  optimizer,
-} from './optimizer.js';
-import {
-  floatsOver,
-  GradientExchange,
-  joinOutputs,
-  Replica,
-  ReplicaWorker,
-  type ShardTask,
-  samplesOf,
-  shard,
-  shardBounds,
-} from './shards.js';
+import { type Optimizer, type OptimizerConfig, type OptimizerState, optimizer } from './optimizer.js';
 
 /** What to train, how, and with how many workers. */
 export interface TrainingConfig<I extends InputTypes> {
@@ -39,7 +23,7 @@ export interface TrainingConfig<I extends InputTypes> {
   readonly random: Random;
   readonly optimizer: OptimizerConfig;
   /** Largest norm of all gradients together, or largest absolute value of each element. Default: none. */
-  readonly clip?: { readonly norm?: number; readonly value?: number };
+  readonly clip?: Clip;
   /** Threads that each compute a shard of every batch. Default 1. */
   readonly workers?: number;
   /** Threads inside one operation, when there is one worker. Default 1. */
@@ -50,6 +34,10 @@ export interface TrainingConfig<I extends InputTypes> {
   readonly dtype?: 'f32' | 'f64';
   /** Which parameters are not trained: they start at 0, and the caller sets them. Default none. */
   readonly frozen?: (name: string) => boolean;
+  /** What computes. Others than the CPU take one worker, f32 and no ranks. Default cpu. */
+  readonly device?: DeviceName;
+  /** What dropout masks are made of. Default: triple32 on the CPU, portable on other devices. */
+  readonly hash?: MaskHash;
 }
 
 /** What an update has computed. */
@@ -67,6 +55,8 @@ export interface StepResult {
 export interface TrainingState {
   readonly optimizer: OptimizerState;
   readonly dropout: RandomState;
+  /** What dropout masks are made of; absent: triple32. A training keeps them when it goes on elsewhere. */
+  readonly hash?: MaskHash;
 }
 
 /** The loss went to NaN or infinity. */
@@ -74,24 +64,50 @@ export class DivergedError extends Error {
   override readonly name = 'DivergedError';
 }
 
+/** A batch, and what its dropout masks are made of. */
+export interface KeyedBatch {
+  readonly feeds: Feeds;
+  readonly dropoutKey?: Run['dropoutKey'];
+}
+
+/** What computes the updates of a training. */
+export interface Engine {
+  /** Whether the program has random arrays. */
+  readonly masked: boolean;
+  /**
+   * Adds up the gradients of the batches and makes an update with them, `accept` willing: it sees the outputs of each batch
+   * and ‖g‖ first, and may throw; parameters and optimiser then stay as they were.
+   */
+  step(
+    batches: readonly KeyedBatch[],
+    learningRate: number,
+    accept: (results: readonly Outputs[], norm: number) => Promise<void>,
+  ): Promise<void>;
+  /** Writes the sum of the gradients of the batches, laid out like the arena. */
+  gradient(batches: readonly KeyedBatch[], out: Float32Array): Promise<void>;
+  /** Brings parameters and the optimiser's arrays into the arena, if they are elsewhere. */
+  toHost(): Promise<void>;
+  close(): Promise<void>;
+}
+
+type Outputs = Readonly<Record<string, Value>>;
+
 /** A model with its parameters, optimiser and compiled training step. */
 export class Training {
   private constructor(
     readonly arena: Arena,
     private readonly optimizer: Optimizer,
     private readonly program: Program,
-    private readonly executable: Executable,
-    private readonly replica: Replica,
-    private readonly helpers: readonly ReplicaWorker[],
-    private readonly sharedValues: Float32Array | Float64Array | undefined,
-    private readonly exchange: GradientExchange | undefined,
+    private readonly start: (hash: MaskHash) => Promise<Engine>,
+    private engine: Engine,
     private readonly config: TrainingConfig<InputTypes>,
     private dropout: Random,
+    private hash: MaskHash,
   ) {}
 
   /** Traces the model with its gradients, initialises its parameters and starts the workers. */
   static async create<I extends InputTypes>(config: TrainingConfig<I>): Promise<Training> {
-    const { random, workers = 1, threads = 1, dtype = 'f32', ranks, frozen = () => false } = config;
+    const { random, dtype = 'f32', device = 'cpu', frozen = () => false } = config;
     const gradients: typeof withGradients = (outputs, all) =>
       withGradients(
         outputs,
@@ -104,35 +120,32 @@ export class Training {
     for (const { name, shape, initialize } of parameters) {
       if (!frozen(name)) initialize(arena.value(name), shape, random.fork(`parameter ${name}`));
     }
-    const executable = lower(program);
-    let shared: Float32Array | Float64Array | undefined;
-    let starting: Promise<ReplicaWorker>[] = [];
-    if (workers > 1) {
-      const sharedValues = new SharedArrayBuffer(arena.values.byteLength);
-      shared = floatsOver(sharedValues, dtype);
-      const setup = { executable, parameters: specs, dtype, sharedValues, gradBytes: arena.grads.byteLength };
-      starting = Array.from({ length: workers - 1 }, () => ReplicaWorker.start(setup));
-    }
-    // While the threads start: compiling the program takes half a second on each of them.
-    const compiled = Replica.create(executable, arena, workers > 1 ? 1 : threads);
-    const [replica, ...helpers] = await Promise.all([compiled, ...starting]);
-    const exchange = ranks === undefined ? undefined : new GradientExchange(ranks, arena);
     const general = config as unknown as TrainingConfig<InputTypes>;
-    const dropout = random.fork('dropout');
-    return new Training(arena, rule, program, executable, replica, helpers, shared, exchange, general, dropout);
+    const { clip, workers = 1, ranks } = config;
+    if (device !== 'cpu' && (workers > 1 || ranks !== undefined)) {
+      throw new InputError(`with the device ${device} one worker of one process trains, not several`, {
+        key: 'workers',
+      });
+    }
+    const start = (hash: MaskHash): Promise<Engine> =>
+      device === 'cpu'
+        ? CpuTraining.create(program, { arena, specs, optimizer: rule, config: general })
+        : DeviceTraining.create(program, arena, { device, optimizer: rule, clip, hash });
+    const hash = config.hash ?? (device === 'cpu' ? 'triple32' : 'portable');
+    const engine = await start(hash);
+    return new Training(arena, rule, program, start, engine, general, random.fork('dropout'), hash);
   }
 
   /** One update of the parameters from one batch, or from several whose gradients are added. */
   async step(batches: Feeds | readonly Feeds[], learningRate: number): Promise<StepResult> {
     const list = (Array.isArray(batches) ? batches : [batches]) as readonly Feeds[];
-    const results = await this.sumGradients(list);
-    const loss = results.reduce((sum, outputs) => sum + (outputs.loss.data[0] as number), 0);
-    const { clip } = this.config;
-    const norm = clip?.norm === undefined ? gradNorm(this.arena) : clipByNorm(this.arena, clip.norm);
-    if (clip?.value !== undefined) clipByValue(this.arena, clip.value);
-    if (!Number.isFinite(loss) || !Number.isFinite(norm)) throw await this.diverged(list, loss);
-    this.optimizer.step(this.arena, learningRate);
-    return { loss, gradNorm: norm, outputs: results.at(-1) ?? {}, batches: results };
+    let result: StepResult | undefined;
+    await this.engine.step(this.keyed(list), learningRate, async (results, gradNorm) => {
+      const loss = results.reduce((sum, outputs) => sum + (outputs.loss.data[0] as number), 0);
+      if (!Number.isFinite(loss) || !Number.isFinite(gradNorm)) throw await this.diverged(list, loss);
+      result = { loss, gradNorm, outputs: results.at(-1) ?? {}, batches: results };
+    });
+    return result!;
   }
 
   /**
@@ -142,8 +155,11 @@ export class Training {
    */
   async gradient(batches: Feeds | readonly Feeds[], out: Float32Array): Promise<void> {
     const list = (Array.isArray(batches) ? batches : [batches]) as readonly Feeds[];
-    await this.sumGradients(list, false);
-    out.set(this.arena.grads);
+    const dropoutKey = this.engine.masked ? NO_DROPOUT : undefined;
+    await this.engine.gradient(
+      list.map((feeds) => ({ feeds, dropoutKey })),
+      out,
+    );
   }
 
   /**
@@ -173,78 +189,51 @@ export class Training {
     return this.optimizer.slots;
   }
 
+  /** Brings parameters and the optimiser's arrays into the arena, if they are on a device; before the arena is read. */
+  settle(): Promise<void> {
+    return this.engine.toHost();
+  }
+
   /** State of the optimiser and of the dropout as plain JSON, without the arena. */
   state(): TrainingState {
-    return { optimizer: this.optimizer.state(), dropout: this.dropout.state() };
+    const state = { optimizer: this.optimizer.state(), dropout: this.dropout.state() };
+    return this.hash === 'triple32' ? state : { ...state, hash: this.hash };
   }
 
   /** Takes over what `state` has given; parameters and slots lie in the arena. */
   load(state: TrainingState): void {
+    const { hash = 'triple32' } = state;
     this.optimizer.load(state.optimizer);
     this.dropout = Random.restore(state.dropout);
+    this.arena.touch();
+    if (hash === this.hash) return;
+    this.hash = hash;
+    // On the CPU masks are made outside, by either hash; elsewhere the program makes them.
+    if (!this.engine.masked || (this.config.device ?? 'cpu') === 'cpu') return;
+    this.engine = restarting(this.engine, () => this.start(hash));
   }
 
   /** Ends the workers and releases native memory. */
-  async close(): Promise<void> {
-    await Promise.all(this.helpers.map((helper) => helper.stop()));
-    await this.replica.close();
+  close(): Promise<void> {
+    return this.engine.close();
   }
 
-  /**
-   * Sets the arena's gradients to those of all batches together and returns the other outputs of each batch. A shard of
-   * every batch belongs to each worker of each rank: those add up what they find, then the sums of the workers of a rank
-   * are added in order, then those of the ranks.
-   */
-  private async sumGradients(batches: readonly Feeds[], dropout = true): Promise<Record<string, Value>[]> {
-    const { arena, helpers, exchange } = this;
-    const { ranks } = this.config;
-    const workers = helpers.length + 1;
-    const plan = batches.map((batch) => this.divide(batch, workers * (ranks?.size ?? 1), dropout));
-    const first = workers * (ranks?.rank ?? 0);
-    this.sharedValues?.set(arena.values as never);
-    const running = helpers.map((helper, i) => runShards(helper, plan, first + 1 + i));
-    const parts = [await runShards(this.replica, plan, first), ...(await Promise.all(running))];
-    for (const [i, { grads }] of helpers.entries()) {
-      if (plan.some((tasks) => tasks.length > first + 1 + i)) arena.addToGrads(grads);
-    }
-    const shards = ranks === undefined ? parts : ranks.share(parts).flat();
-    exchange?.sum(Math.ceil(Math.max(...plan.map((tasks) => tasks.length)) / workers));
-    return plan.map((tasks, batch) => this.join(shards.slice(0, tasks.length).map((outputs) => outputs[batch]!)));
-  }
-
-  /** The shards of a batch, in the order of its samples. */
-  private divide(batch: Feeds, count: number, dropout: boolean): ShardPlan {
-    const { inputs, batch: name = 'B' } = this.config;
-    const samples = samplesOf(batch, inputs, name);
-    if (samples === undefined && count > 1) {
-      throw new RangeError(`no input of the model has the batch dimension ${name}`);
-    }
-    const masked = this.executable.masks.length > 0;
-    const key: MaskKey | undefined = masked && dropout ? [this.dropout.uint32(), this.dropout.uint32()] : undefined;
-    const without = masked ? NO_DROPOUT : undefined;
-    const bounds = shardBounds(samples ?? 1, count);
-    return bounds.map((range, i) => () => ({
-      feeds: bounds.length === 1 ? batch : shard(batch, inputs, name, range),
-      dropoutKey: key === undefined ? without : ([(key[0] ^ Math.imul(i, 0x85ebca6b)) >>> 0, key[1]] as const),
-    }));
-  }
-
-  private join(parts: readonly Record<string, Value>[]): Record<string, Value> {
-    const { batch = 'B' } = this.config;
-    return Object.fromEntries(
-      Object.keys(parts[0]).map((output) => {
-        const values = parts.map((part) => part[output]);
-        return [output, joinOutputs(values, this.executable.outputs[output], batch)];
-      }),
-    );
+  private keyed(batches: readonly Feeds[]): KeyedBatch[] {
+    const { masked } = this.engine;
+    return batches.map((feeds) => {
+      if (!masked) return { feeds };
+      const key: MaskKey = [this.dropout.uint32(), this.dropout.uint32(), this.hash];
+      return { feeds, dropoutKey: key };
+    });
   }
 
   /** Finds the operation that went wrong by running the batches again with every value visible. */
   private async diverged(batches: readonly Feeds[], loss: number): Promise<DivergedError> {
     const what = Number.isFinite(loss) ? 'the gradient is not finite' : `the loss is ${loss}`;
     const where = `${what} at update ${this.updates + 1}`;
+    await this.settle();
     for (const batch of batches) {
-      const key: MaskKey | undefined = this.executable.masks.length === 0 ? undefined : [0, 0];
+      const key: MaskKey | undefined = this.engine.masked ? [0, 0] : undefined;
       const found = await firstNonFinite(this.program, { ...batch, ...parameterFeeds(this.arena) }, key);
       if (found === undefined) continue;
       return new DivergedError(
@@ -257,17 +246,18 @@ export class Training {
   }
 }
 
-/** What is to be computed of each shard of a batch, made by the rank that needs it. */
-type ShardPlan = readonly (() => ShardTask)[];
-
-/** Runs shard i of every batch that has one; the result has a place for every batch. */
-async function runShards(
-  replica: Pick<Replica, 'run'>,
-  plan: readonly ShardPlan[],
-  i: number,
-): Promise<(Record<string, Value> | undefined)[]> {
-  const tasks = plan.filter((shards) => shards.length > i).map((shards) => shards[i]());
-  const results = tasks.length === 0 ? [] : await replica.run(tasks);
-  let next = 0;
-  return plan.map((shards) => (shards.length > i ? results[next++] : undefined));
+/** An engine that is closed and replaced by another one before it is used again. */
+function restarting(old: Engine, start: () => Promise<Engine>): Engine {
+  let next: Promise<Engine> | undefined;
+  const now = (): Promise<Engine> => {
+    next ??= old.close().then(start);
+    return next;
+  };
+  return {
+    masked: old.masked,
+    step: async (...args) => (await now()).step(...args),
+    gradient: async (...args) => (await now()).gradient(...args),
+    toHost: async () => (await now()).toHost(),
+    close: async () => (await now()).close(),
+  };
 }

@@ -1,3 +1,5 @@
+export type { MaskHash } from '../kernels.js';
+export { DeviceError, type DeviceName, deviceNames } from './device.js';
 export {
   type Bindings,
   bareName,
@@ -11,7 +13,7 @@ export {
   sizeOf,
 } from './dim.js';
 export { grad } from './grad.js';
-export { type Executable, lower } from './lowering.js';
+export { type Executable, type LowerOptions, lower } from './lowering.js';
 export * from './ops/activations.js';
 export * from './ops/attention.js';
 export { inEightBits } from './ops/eight-bit.js';
@@ -55,7 +57,16 @@ export { forwardAlgorithm, monotonicAlignment } from './ops/monotonic.js';
 export * from './ops/norm.js';
 export * from './ops/reduce.js';
 export * from './ops/shape.js';
-export { firstNonFinite, NO_DROPOUT, type NonFinite, type Run, Session, type SessionOptions } from './session.js';
+export {
+  type DeviceFeeds,
+  DeviceValue,
+  firstNonFinite,
+  NO_DROPOUT,
+  type NonFinite,
+  type Run,
+  Session,
+  type SessionOptions,
+} from './session.js';
 export {
   type DType,
   dtypeOf,

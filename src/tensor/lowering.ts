@@ -1,21 +1,40 @@
-import { bareName, type Dim, namesIn, SymbolicDim, sameDim } from './dim.js';
-import { MICROSOFT, OnnxGraph } from './onnx.js';
+import type { DeviceName } from './device.js';
+import { bareName, type Dim, dim, namesIn, SymbolicDim, sameDim, sizeOf } from './dim.js';
+import { ELEMENT_TYPE, MICROSOFT, OnnxGraph } from './onnx.js';
 import { type DType, type Tensor, type TensorType, TraceError, typedArray } from './tensor.js';
 import type { Program } from './trace.js';
 
 /** A program written as an ONNX model, with what a runner must know to feed it. Plain data: it can be sent to a worker. */
 export interface Executable {
   readonly onnx: Uint8Array;
+  /** What it is written for. */
+  readonly device: DeviceName;
   /** The inputs that the program really uses. */
   readonly inputs: Readonly<Record<string, TensorType>>;
   readonly outputs: Readonly<Record<string, TensorType>>;
-  /** Dropout masks and other random arrays, filled again for each run. */
+  /** Dropout masks and other random arrays, new in each run. */
   readonly masks: readonly MaskInput[];
+  /** Whether the program makes them itself, by the portable hash, from `MASK_WORDS`; else they are fed. */
+  readonly masksInside: boolean;
+}
+
+/** What a program is written for. */
+export interface LowerOptions {
+  /** Default cpu. */
+  readonly device?: DeviceName;
+  /**
+   * Whether the program makes its random arrays itself, by the portable hash. Default: on other devices than the CPU, which
+   * is faster with arrays that are made outside.
+   */
+  readonly masksInside?: boolean;
 }
 
 /** Writes a program as an ONNX graph. */
-export function lower(program: Program): Executable {
-  const to = new Lowering();
+export function lower(
+  program: Program,
+  { device = 'cpu', masksInside = device !== 'cpu' }: LowerOptions = {},
+): Executable {
+  const to = new Lowering(device, masksInside);
   const names = new Map<Tensor, string>();
   const used = new Set(program.nodes);
 
@@ -23,7 +42,7 @@ export function lower(program: Program): Executable {
   for (const [name, tensor] of program.inputs) {
     const bindsName = tensor.shape.some((size) => bareName(size) !== undefined);
     if (!used.has(tensor.node) && !bindsName) continue;
-    names.set(tensor, to.graph.input(name, tensor.dtype, tensor.shape));
+    names.set(tensor, to.graph.input(name, to.type(tensor.dtype), tensor.shape));
     inputs[name] = { shape: tensor.shape, dtype: tensor.dtype };
     tensor.shape.forEach((size, axis) => {
       const dimension = bareName(size);
@@ -46,19 +65,28 @@ export function lower(program: Program): Executable {
     );
     node.outputs.forEach((tensor, i) => {
       names.set(tensor, lowered[i]);
-      if (lowered[i] !== undefined) to.graph.annotate(lowered[i], tensor.dtype, tensor.shape);
+      if (lowered[i] !== undefined) to.graph.annotate(lowered[i], to.type(tensor.dtype), tensor.shape);
     });
   }
 
   const outputs: Record<string, TensorType> = {};
   for (const [name, tensor] of program.outputs) {
-    to.graph.output(name, names.get(tensor)!, tensor.dtype, tensor.shape);
+    to.graph.output(name, names.get(tensor)!, to.type(tensor.dtype), tensor.shape);
     outputs[name] = { shape: tensor.shape, dtype: tensor.dtype };
   }
   const { bytes, usedInputs } = to.graph.encode();
   for (const name of Object.keys(inputs)) if (!usedInputs.has(name)) delete inputs[name];
-  return { onnx: bytes, inputs, outputs, masks: to.masks.filter(({ name }) => usedInputs.has(name)) };
+  const masks = masksInside ? to.masks : to.masks.filter(({ name }) => usedInputs.has(name));
+  return { onnx: bytes, device, inputs, outputs, masks, masksInside };
 }
+
+/** Input of a program that computes its random arrays: two words of the key and a limit for each, u32 as i32 [3·arrays]. */
+export const MASK_WORDS = 'random:words';
+/** And what is not zero in each of the masks, [arrays]. */
+export const MASK_SCALES = 'random:scales';
+
+/** TensorProto.DataType of u32, which is used inside of programs alone. */
+const UINT32 = 12;
 
 /** An array that the caller fills with random numbers before each run. */
 export interface MaskInput {
@@ -77,12 +105,107 @@ export class Lowering {
   private readonly reshaped = new Map<string, { readonly input: string; readonly from: readonly Dim[] }>();
   private readonly splits = new Map<string, string[]>();
 
+  constructor(
+    readonly device: DeviceName = 'cpu',
+    private readonly masksInside = false,
+  ) {}
+
   op(...args: Parameters<OnnxGraph['op']>): string {
     return this.graph.op(...args);
   }
 
+  /**
+   * The element type that values of a type have here. Devices compute with 32-bit integers: token ids and positions fit;
+   * shapes stay in 64 bits, on the CPU.
+   */
+  type(dtype: DType): DType {
+    return dtype === 'i64' && this.device !== 'cpu' ? 'i32' : dtype;
+  }
+
+  /** A constant tensor of values. */
+  constant(dtype: DType, values: ArrayLike<number | bigint>, shape: readonly number[]): string {
+    const type = this.type(dtype);
+    return this.graph.constant(type, typedArray(type, Array.from(values, Number)), shape);
+  }
+
   scalar(dtype: DType, value: number): string {
-    return this.graph.constant(dtype, typedArray(dtype, [value]), []);
+    return this.constant(dtype, [value], []);
+  }
+
+  /** Values in another element type. */
+  cast(name: string, dtype: DType): string {
+    return this.op('Cast', [name], { to: ELEMENT_TYPE[this.type(dtype)] });
+  }
+
+  /** The run-time value of a dimension as a scalar. */
+  count(value: Dim, dtype: DType): string {
+    const size = this.op('Squeeze', [this.size(value), this.ints([0])]);
+    return this.type(dtype) === 'i64' ? size : this.cast(size, dtype);
+  }
+
+  /** 0, 1, 2, …, size − 1 */
+  range(size: Dim, dtype: DType): string {
+    // On a device at once in the type that is needed: it has no 64-bit integers to make it of.
+    if (this.device !== 'cpu') {
+      return this.op('Range', [this.scalar(dtype, 0), this.count(size, dtype), this.scalar(dtype, 1)]);
+    }
+    const counts = this.op('Range', [this.scalar('i64', 0), this.count(size, 'i64'), this.scalar('i64', 1)]);
+    return dtype === 'i64' ? counts : this.cast(counts, dtype);
+  }
+
+  /** A random array: 0, and 1/keep in this share of the places; without `keep`, uniform numbers in (0, 1). */
+  mask(name: string, shape: readonly Dim[], keep?: number): string {
+    const site = this.masks.length;
+    this.masks.push({ name, shape, keep });
+    return this.masksInside ? this.portable(site, shape, keep) : this.graph.input(name, 'f32', shape);
+  }
+
+  /** The portable hash of `assembly/dropout.ts` in operations of the graph. */
+  private portable(site: number, shape: readonly Dim[], keep: number | undefined): string {
+    const op = (type: string, ...inputs: string[]): string => this.op(type, inputs);
+    const unsigned = (name: string): string => this.op('Cast', [name], { to: UINT32 });
+    const number = (value: number): string =>
+      this.once(`u32 ${value}`, () => unsigned(this.graph.constant('i32', Int32Array.of(value | 0), [1])));
+    const words = this.once(MASK_WORDS, () => unsigned(this.graph.input(MASK_WORDS, 'i32', [dim('words')])));
+    const word = (i: number): string => this.op('Gather', [words, this.ints([3 * site + i])], { axis: 0 });
+    const count = sizeOf(shape);
+    const counters = this.once(`u32 counters ${count}`, () => unsigned(this.range(count, 'i32')));
+    const mixed = (x: string, shift: number, factor: number, key?: string): string => {
+      const sum = op('Add', x, op('Div', x, number(2 ** shift)));
+      return op('Mul', key === undefined ? sum : op('Add', sum, key), number(factor));
+    };
+    let hash = mixed(op('Add', counters, word(0)), 16, 0xed5ad4bb);
+    hash = mixed(hash, 15, 0xac4c1b51, word(1));
+    hash = mixed(hash, 16, 0x31848bab);
+    if (keep === undefined) {
+      const upper = this.op('Cast', [op('Div', hash, number(512))], { to: ELEMENT_TYPE.f32 });
+      const uniform = op('Mul', op('Add', upper, this.scalar('f32', 0.5)), this.scalar('f32', 2 ** -23));
+      return this.reshape(uniform, [count], shape);
+    }
+    const scales = this.once(MASK_SCALES, () => this.graph.input(MASK_SCALES, 'f32', [dim('arrays')]));
+    const scale = this.op('Gather', [scales, this.ints([site])], { axis: 0 });
+    const kept = this.op('Cast', [op('LessOrEqual', hash, word(2))], { to: ELEMENT_TYPE.f32 });
+    return this.reshape(op('Mul', kept, scale), [count], shape);
+  }
+
+  /** base[indices[i]] += updates[i] for rows i: [rows, …], [n], [n, …]. */
+  scatterRows(
+    base: string,
+    indices: string,
+    updates: string,
+    rows: { indices: TensorType; updates: TensorType },
+  ): string {
+    const { shape, dtype } = rows.indices;
+    if (this.device === 'cpu') {
+      const wide = dtype === 'i64' ? indices : this.cast(indices, 'i64');
+      return this.op('ScatterND', [base, this.op('Unsqueeze', [wide, this.ints([-1])]), updates], { reduction: 'add' });
+    }
+    // ScatterND wants 64-bit indices: element by element, with the row's index for each.
+    const [count, rest] = [sizeOf(shape), rows.updates.shape.slice(shape.length)];
+    const column = this.reshape(indices, shape, [count, ...rest.map(() => 1)]);
+    const flat = this.reshape(updates, rows.updates.shape, [count, ...rest]);
+    const each = this.op('Expand', [column, this.shape([count, ...rest])]);
+    return this.op('ScatterElements', [base, each, flat], { axis: 0, reduction: 'add' });
   }
 
   ints(values: readonly number[]): string {
@@ -184,7 +307,7 @@ export class Lowering {
     return name;
   }
 
-  /** Matrix product of the last two axes, with transposition for free where the element type has the fused kernel. */
+  /** Matrix product of the last two axes, with transposition for free where element type and device have the kernel. */
   matmul(
     a: string,
     b: string,
@@ -193,7 +316,7 @@ export class Lowering {
     ranks: readonly [number, number] = [2, 2],
   ): string {
     if (!transA && !transB && alpha === 1) return this.op('MatMul', [a, b]);
-    if (dtype === 'f32') {
+    if (dtype === 'f32' && this.device === 'cpu') {
       const attributes = { transA: Number(transA), transB: Number(transB), alpha: { float: alpha } };
       return this.op('FusedMatMul', [a, b], attributes, MICROSOFT);
     }

@@ -1,8 +1,9 @@
 import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { InputError } from '../errors.js';
 import { type MaskKey, MaskMemory } from '../kernels.js';
+import { type DeviceName, deviceFailure, deviceMissing } from './device.js';
 import { bareName, evaluateDim, formatShape } from './dim.js';
-import { type Executable, lower } from './lowering.js';
+import { type Executable, lower, MASK_SCALES, MASK_WORDS } from './lowering.js';
 import {
   type DType,
   describeType,
@@ -19,6 +20,10 @@ import { type Program, programOf } from './trace.js';
 export interface SessionOptions {
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
+  /** Outputs that stay on the executable's device: `runKeeping` returns them. Default none. */
+  readonly keep?: readonly string[];
+  /** Write a trace of every run to files whose names begin like this. Default: none. */
+  readonly profile?: string;
 }
 
 /** What one run computes, and where it writes. */
@@ -30,6 +35,32 @@ export interface Run {
   /** Determines the dropout masks of this run, or drops nothing; required when the program has dropout. */
   readonly dropoutKey?: MaskKey | typeof NO_DROPOUT;
 }
+
+/** A tensor on a device: an output of one program that can be an input of another one. */
+export class DeviceValue {
+  constructor(private readonly tensor: OrtTensor) {}
+
+  get shape(): readonly number[] {
+    return this.tensor.dims;
+  }
+
+  get bytes(): number {
+    return this.tensor.size * Float32Array.BYTES_PER_ELEMENT;
+  }
+
+  /** What the runtime knows it by. */
+  get handle(): OrtTensor {
+    return this.tensor;
+  }
+
+  /** Gives its memory back. */
+  release(): void {
+    this.tensor.dispose();
+  }
+}
+
+/** Values of a program's inputs, here or on its device. */
+export type DeviceFeeds = Readonly<Record<string, Value | DeviceValue>>;
 
 /** In the place of a key: what the program computes in evaluation mode. */
 export const NO_DROPOUT = 'no dropout';
@@ -44,67 +75,69 @@ export class Session {
   ) {}
 
   /** Loads a program into the runtime. */
-  static async create(executable: Executable, { threads = 1 }: SessionOptions = {}): Promise<Session> {
-    const session = await InferenceSession.create(executable.onnx, {
-      executionProviders: ['cpu'],
-      graphOptimizationLevel: 'all',
-      executionMode: 'sequential',
-      intraOpNumThreads: threads,
-      interOpNumThreads: 1,
-      logSeverityLevel: 3,
-      // Patterns are remembered for each batch shape, on top of the arena: a third of the peak memory for no gain here.
-      enableMemPattern: false,
-      extra: {
-        session: {
-          // Denormal numbers, which a gradient that vanishes through a recurrence is full of, are a hundred times
-          // slower than zeros.
-          set_denormal_as_zero: '1',
-          // Threads wait actively between the operations of a run, and give the core back when it ends.
-          intra_op: { allow_spinning: '1' },
-          force_spinning_stop: '1',
-        },
-        // Sum and layer norm as one operation is five times slower than the two (onnxruntime 1.30, [2044, 256]: 2.9 ms
-        // instead of 0.3 + 0.3): its kernel goes through the numbers one by one.
-        optimization: { disable_specified_optimizers: 'SkipLayerNormFusion' },
-      },
-    });
-    return new Session(executable, session);
+  static async create(executable: Executable, options: SessionOptions = {}): Promise<Session> {
+    const { device } = executable;
+    try {
+      return new Session(executable, await startSession(executable, options));
+    } catch (error) {
+      throw deviceMissing(device, error) ?? error;
+    }
   }
 
   /** Computes outputs from the values of the inputs. */
-  async run(feeds: Readonly<Record<string, Value>>, run: Run = {}): Promise<Record<string, Value>> {
-    const { inputs, outputs, masks } = this.executable;
+  async run(feeds: DeviceFeeds, run: Run = {}): Promise<Record<string, Value>> {
+    const { outputs } = await this.runKeeping(feeds, run);
+    return outputs;
+  }
+
+  /** The same; outputs that were to stay on the device are returned apart. The caller releases them. */
+  async runKeeping(
+    feeds: DeviceFeeds,
+    run: Run = {},
+  ): Promise<{ outputs: Record<string, Value>; kept: Record<string, DeviceValue> }> {
+    const { device, inputs, outputs, masks } = this.executable;
     const sizes = new Map<string, number>();
     const given: Record<string, OrtTensor> = {};
     for (const [name, type] of Object.entries(inputs)) {
       const value = feeds[name];
       if (value === undefined) throw new InputError('no value is given for this input of the program', { key: name });
+      if (value instanceof DeviceValue) {
+        given[name] = value.handle;
+        continue;
+      }
       bindSizes(name, type, value, sizes);
-      given[name] = toOrt(value.data, type.dtype, value.shape);
+      given[name] = toOrt(value.data, type.dtype, value.shape, device);
     }
-    if (masks.length > 0) Object.assign(given, this.dropoutMasks(sizes, run.dropoutKey));
+    if (masks.length > 0) Object.assign(given, this.randomInputs(sizes, run.dropoutKey));
 
     const fetches: Record<string, OrtTensor | null> = {};
     for (const name of run.outputs ?? Object.keys(outputs)) {
       const type = outputs[name];
       if (type === undefined) throw new InputError('the program has no such output', { key: name });
       const target = run.into?.[name];
-      fetches[name] =
-        target === undefined
-          ? null
-          : toOrt(
-              target,
-              type.dtype,
-              type.shape.map((size) => evaluateDim(size, sizes)),
-            );
+      const preallocated = target !== undefined && device === 'cpu';
+      fetches[name] = preallocated
+        ? toOrt(
+            target,
+            type.dtype,
+            type.shape.map((size) => evaluateDim(size, sizes)),
+          )
+        : null;
     }
-    const results = await this.session.run(given, fetches);
-    return Object.fromEntries(
-      Object.entries(results).map(([name, result]) => [
-        name,
-        { data: run.into?.[name] ?? (result.data as TypedArray), shape: result.dims },
-      ]),
-    );
+    const results = await this.compute(given, fetches);
+    const values: Record<string, Value> = {};
+    const kept: Record<string, DeviceValue> = {};
+    for (const [name, result] of Object.entries(results)) {
+      if (result.location !== 'cpu') {
+        kept[name] = new DeviceValue(result);
+        continue;
+      }
+      const data = fromOrt(result, outputs[name].dtype);
+      const target = run.into?.[name];
+      if (target !== undefined && device !== 'cpu') target.set(data as never);
+      values[name] = { data: target ?? data, shape: result.dims };
+    }
+    return { outputs: values, kept };
   }
 
   /** Releases native memory and threads. */
@@ -112,28 +145,101 @@ export class Session {
     await this.session.release();
   }
 
-  private dropoutMasks(sizes: ReadonlyMap<string, number>, key: Run['dropoutKey']): Record<string, OrtTensor> {
+  /** Ends the trace that `profile` began; its file has then been written. */
+  endProfile(): void {
+    this.session.endProfiling();
+  }
+
+  private async compute(feeds: Record<string, OrtTensor>, fetches: Record<string, OrtTensor | null>) {
+    try {
+      return await this.session.run(feeds, fetches);
+    } catch (error) {
+      throw deviceFailure(this.executable.device, error) ?? error;
+    }
+  }
+
+  /** The random arrays of a run, or what the program makes them of. */
+  private randomInputs(sizes: ReadonlyMap<string, number>, key: Run['dropoutKey']): Record<string, OrtTensor> {
     if (key === undefined) throw new Error('this program has dropout: a run needs a dropoutKey');
+    if (key === NO_DROPOUT && this.executable.masks.some(({ keep }) => keep === undefined)) {
+      throw new Error('this program draws noise besides dropout: a run needs a dropoutKey');
+    }
     this.masks ??= new MaskMemory();
-    const shapes = this.executable.masks.map(({ shape }) => shape.map((size) => evaluateDim(size, sizes)));
+    return this.executable.masksInside ? this.maskWords(key, this.masks) : this.maskArrays(sizes, key, this.masks);
+  }
+
+  private maskWords(key: MaskKey | typeof NO_DROPOUT, memory: MaskMemory): Record<string, OrtTensor> {
+    const { masks } = this.executable;
+    if (key !== NO_DROPOUT && key[2] !== 'portable') {
+      throw new RangeError('this program makes its dropout masks by the portable hash: the key must say so');
+    }
+    const words = masks.flatMap(({ keep }, site) => memory.portableWords(siteKey(key, site), dropping(key, keep)));
+    const scales = masks.map(({ keep }) => 1 / dropping(key, keep));
+    const inputs: Record<string, OrtTensor> = { [MASK_WORDS]: toOrt(Int32Array.from(words), 'i32', [words.length]) };
+    if (masks.some(({ keep }) => keep !== undefined)) {
+      inputs[MASK_SCALES] = toOrt(Float32Array.from(scales), 'f32', [scales.length]);
+    }
+    return inputs;
+  }
+
+  private maskArrays(
+    sizes: ReadonlyMap<string, number>,
+    key: MaskKey | typeof NO_DROPOUT,
+    memory: MaskMemory,
+  ): Record<string, OrtTensor> {
+    const { masks } = this.executable;
+    const shapes = masks.map(({ shape }) => shape.map((size) => evaluateDim(size, sizes)));
     const counts = shapes.map((shape) => shape.reduce((a, b) => a * b, 1));
-    this.masks.reset();
-    this.masks.reserve(counts.reduce((a, b) => a + b, 0));
-    const memory = this.masks;
+    memory.reset();
+    memory.reserve(counts.reduce((a, b) => a + b, 0));
+    const draw = (site: number, keep: number | undefined): Float32Array => {
+      if (key === NO_DROPOUT) return memory.ones(counts[site]);
+      const own = siteKey(key, site);
+      return keep === undefined ? memory.uniforms(counts[site], own) : memory.mask(counts[site], own, keep);
+    };
     return Object.fromEntries(
-      this.executable.masks.map(({ name, keep }, site) => {
-        const count = counts[site];
-        if (key === NO_DROPOUT) {
-          if (keep === undefined) throw new Error('this program draws noise besides dropout: a run needs a dropoutKey');
-          return [name, toOrt(memory.ones(count), 'f32', shapes[site])];
-        }
-        // Golden-ratio steps keep the keys of different sites of one run apart.
-        const siteKey: MaskKey = [key[0], (key[1] ^ Math.imul(site + 1, 0x9e3779b9)) >>> 0];
-        const drawn = keep === undefined ? memory.uniforms(count, siteKey) : memory.mask(count, siteKey, keep);
-        return [name, toOrt(drawn, 'f32', shapes[site])];
-      }),
+      masks.map(({ name, keep }, site) => [name, toOrt(draw(site, keep), 'f32', shapes[site])]),
     );
   }
+}
+
+/** The key of one of the random arrays of a run: golden-ratio steps keep them apart. */
+function siteKey(key: MaskKey | typeof NO_DROPOUT, site: number): MaskKey {
+  return key === NO_DROPOUT ? [0, 0] : [key[0], (key[1] ^ Math.imul(site + 1, 0x9e3779b9)) >>> 0, key[2]];
+}
+
+/** The share that a mask keeps in a run: all of it without dropout. */
+const dropping = (key: MaskKey | typeof NO_DROPOUT, keep = 1): number => (key === NO_DROPOUT ? 1 : keep);
+
+function startSession(executable: Executable, { threads = 1, keep = [], profile }: SessionOptions) {
+  const { device } = executable;
+  return InferenceSession.create(executable.onnx, {
+    executionProviders: device === 'cpu' ? ['cpu'] : [device, 'cpu'],
+    ...(device === 'cpu'
+      ? {}
+      : { preferredOutputLocation: Object.fromEntries(keep.map((name) => [name, 'gpu-buffer' as const])) }),
+    ...(profile === undefined ? {} : { enableProfiling: true, profileFilePrefix: profile }),
+    graphOptimizationLevel: 'all',
+    executionMode: 'sequential',
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    logSeverityLevel: 3,
+    // Patterns are remembered for each batch shape, on top of the arena: a third of the peak memory for no gain here.
+    enableMemPattern: false,
+    extra: {
+      session: {
+        // Denormal numbers, which a gradient that vanishes through a recurrence is full of, are a hundred times
+        // slower than zeros.
+        set_denormal_as_zero: '1',
+        // Threads wait actively between the operations of a run, and give the core back when it ends.
+        intra_op: { allow_spinning: '1' },
+        force_spinning_stop: '1',
+      },
+      // Sum and layer norm as one operation is five times slower than the two (onnxruntime 1.30, [2044, 256]: 2.9 ms
+      // instead of 0.3 + 0.3): its kernel goes through the numbers one by one.
+      optimization: { disable_specified_optimizers: 'SkipLayerNormFusion' },
+    },
+  });
 }
 
 /** Checks a value against its type and learns the sizes of named dimensions from it. */
@@ -158,12 +264,22 @@ function bindSizes(name: string, type: TensorType, { data, shape }: Value, sizes
 
 const ORT_TYPE = { f32: 'float32', f64: 'float64', i32: 'int32', i64: 'int64', bool: 'bool' } as const;
 
-function toOrt(data: TypedArray, dtype: DType, shape: readonly number[]): OrtTensor {
+function toOrt(data: TypedArray, dtype: DType, shape: readonly number[], device: DeviceName = 'cpu'): OrtTensor {
   const count = shape.reduce((a, b) => a * b, 1);
   if (count !== data.length) {
     throw new RangeError(`an array of ${data.length} elements cannot hold ${formatShape(shape)}`);
   }
+  // Programs for devices have 32-bit integers in the place of 64-bit ones (`Lowering.type`).
+  if (dtype === 'i64' && device !== 'cpu') {
+    return new OrtTensor('int32', Int32Array.from(data as BigInt64Array, Number), shape);
+  }
   return new OrtTensor(ORT_TYPE[dtype], data as Float32Array, shape);
+}
+
+/** An output in the array that fits the program's type, whatever the device has made of it. */
+function fromOrt({ data }: OrtTensor, dtype: DType): TypedArray {
+  if (dtype === 'i64' && data instanceof Int32Array) return BigInt64Array.from(data, BigInt);
+  return data as TypedArray;
 }
 
 /** The first operation of a program whose output is not finite although its inputs are. */

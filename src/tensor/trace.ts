@@ -121,7 +121,7 @@ const constantOp: Op<{ data: TypedArray; dtype: DType; shape: readonly number[] 
   infer: (_, { shape, dtype }) => [{ shape, dtype }],
   lower: (to, _, { attributes }) => {
     const { data, dtype, shape } = attributes as { data: TypedArray; dtype: DType; shape: readonly number[] };
-    return [to.graph.constant(dtype, data, shape)];
+    return [to.type(dtype) === dtype ? to.graph.constant(dtype, data, shape) : to.constant(dtype, data, shape)];
   },
 };
 

@@ -105,6 +105,12 @@ const softmaxOp = unaryOp(
 
 const logSoftmaxOp = unaryOp(
   'logSoftmax',
-  (to, input) => to.op('LogSoftmax', [input], { axis: -1 }),
+  (to, input) => {
+    if (to.device === 'cpu') return to.op('LogSoftmax', [input], { axis: -1 });
+    const last = to.ints([-1]);
+    const shifted = to.op('Sub', [input, to.op('ReduceMax', [input, last], { keepdims: 1 })]);
+    const sums = to.op('ReduceSum', [to.op('Exp', [shifted]), last], { keepdims: 1 });
+    return to.op('Sub', [shifted, to.op('Log', [sums])]);
+  },
   (g, _, out) => sub(g, mul(exp(out), sum(g, lastAxis))),
 );

@@ -188,7 +188,7 @@ function product(
   b: string,
   { transA = false, transB = false, timeA = false, timeB = false, alpha = 1 }: ProductOptions,
 ): string {
-  if (dtype === 'f32') {
+  if (dtype === 'f32' && to.device === 'cpu') {
     const attributes = {
       transA: Number(transA),
       transB: Number(transB),

@@ -1,6 +1,5 @@
 import { type Dim, formatShape, sameDim } from '../dim.js';
 import type { Lowering } from '../lowering.js';
-import { ELEMENT_TYPE } from '../onnx.js';
 import {
   type DType,
   describeType,
@@ -238,7 +237,7 @@ function compareOp(name: string, type: string): Op {
   };
 }
 
-function logicOp(name: string, type: string): Op {
+function logicOp(name: string, lower: string | ((to: Lowering, inputs: readonly string[]) => string)): Op {
   return {
     name,
     infer: (inputs) => {
@@ -246,7 +245,7 @@ function logicOp(name: string, type: string): Op {
       if (wrong !== undefined) throw new Mismatch(`expected bool, got ${describeType(wrong)}`);
       return [{ shape: inputs.map(({ shape }) => shape).reduce(broadcastShapes), dtype: 'bool' }];
     },
-    lower: (to, inputs) => [to.op(type, inputs)],
+    lower: (to, inputs) => [typeof lower === 'string' ? to.op(lower, inputs) : lower(to, inputs)],
   };
 }
 
@@ -256,13 +255,17 @@ const lessEqualOp = compareOp('lessEqual', 'LessOrEqual');
 const greaterOp = compareOp('greater', 'Greater');
 const greaterEqualOp = compareOp('greaterEqual', 'GreaterOrEqual');
 const andOp = logicOp('and', 'And');
-const orOp = logicOp('or', 'Or');
+const orOp = logicOp('or', (to, inputs) => {
+  if (to.device === 'cpu') return to.op('Or', inputs);
+  const neither = inputs.map((name) => to.op('Not', [name]));
+  return to.op('Not', [to.op('And', neither)]);
+});
 const notOp = logicOp('not', 'Not');
 
 const castOp: Op<{ dtype: DType }> = {
   name: 'cast',
   infer: ([{ shape }], { dtype }) => [{ shape, dtype }],
-  lower: (to, inputs, { outputs: [{ dtype }] }) => [to.op('Cast', inputs, { to: ELEMENT_TYPE[dtype] })],
+  lower: (to, [input], { outputs: [{ dtype }] }) => [to.cast(input, dtype)],
   gradient: ({ inputs: [x], outputs: [out] }, [g]) => [
     isFloat(x.dtype) && isFloat(out.dtype) ? cast(g!, x.dtype) : undefined,
   ],

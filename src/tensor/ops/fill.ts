@@ -1,6 +1,5 @@
 import { type Dim, type DimLike, formatShape } from '../dim.js';
-import { ELEMENT_TYPE } from '../onnx.js';
-import { type DType, Mismatch, type Op, record, shapeOf, type Tensor, type TensorType, typedArray } from '../tensor.js';
+import { type DType, Mismatch, type Op, record, shapeOf, type Tensor, type TensorType } from '../tensor.js';
 import { cos, log, mul, sqrt } from './elementwise.js';
 import { at } from './shape.js';
 
@@ -36,9 +35,8 @@ const fillOp: Op<{ value: number; shape: readonly Dim[]; dtype: DType }> = {
     const value = attributes.value as number;
     if (shape.length === 0) return [to.scalar(dtype, value)];
     // A block set to zero at once; Expand writes element by element.
-    if (value === 0 && dtype === 'f32') return [to.op('ConstantOfShape', [to.shape(shape)])];
-    const one = to.graph.constant(dtype, typedArray(dtype, [value]), [1]);
-    return [to.op('Expand', [one, to.shape(shape)])];
+    if (value === 0 && dtype === 'f32' && to.device === 'cpu') return [to.op('ConstantOfShape', [to.shape(shape)])];
+    return [to.op('Expand', [to.constant(dtype, [value], [1]), to.shape(shape)])];
   },
 };
 
@@ -48,11 +46,7 @@ const rangeOp: Op<{ shape: readonly Dim[]; dtype: DType }> = {
     if (shape.length !== 1) throw new Mismatch(`expected one dimension, got ${formatShape(shape)}`);
     return [{ shape, dtype }];
   },
-  lower: (to, _, { outputs: [{ shape, dtype }] }) => {
-    const size = to.op('Squeeze', [to.size(shape[0]), to.ints([0])]);
-    const counts = to.op('Range', [to.scalar('i64', 0), size, to.scalar('i64', 1)]);
-    return [dtype === 'i64' ? counts : to.op('Cast', [counts], { to: ELEMENT_TYPE[dtype] })];
-  },
+  lower: (to, _, { outputs: [{ shape, dtype }] }) => [to.range(shape[0], dtype)],
 };
 
 /** The run-time size of a dimension as an i64 scalar. */
@@ -63,7 +57,7 @@ export function dimension(size: Dim): Tensor {
 const dimensionOp: Op<{ size: Dim }> = {
   name: 'dimension',
   infer: () => [{ shape: [], dtype: 'i64' }],
-  lower: (to, _, { attributes }) => [to.op('Squeeze', [to.size(attributes.size as Dim), to.ints([0])])],
+  lower: (to, _, { attributes }) => [to.count(attributes.size as Dim, 'i64')],
 };
 
 /**
@@ -87,9 +81,8 @@ const dropoutMaskOp: Op<{ shape: readonly Dim[]; keep: number; dtype: DType }> =
   shareable: false,
   infer: (_, { shape, dtype }) => [{ shape, dtype }],
   lower: (to, _, { attributes, outputs: [{ shape, dtype }] }) => {
-    const name = to.graph.input(`dropout.${to.masks.length}`, 'f32', shape);
-    to.masks.push({ name, shape, keep: attributes.keep as number });
-    return [dtype === 'f32' ? name : to.op('Cast', [name], { to: ELEMENT_TYPE[dtype] })];
+    const name = to.mask(`dropout.${to.masks.length}`, shape, attributes.keep as number);
+    return [dtype === 'f32' ? name : to.cast(name, dtype)];
   },
 };
 
@@ -108,8 +101,7 @@ const uniformNoiseOp: Op<{ shape: readonly Dim[]; dtype: DType }> = {
   shareable: false,
   infer: (_, { shape, dtype }) => [{ shape, dtype }],
   lower: (to, _, { outputs: [{ shape, dtype }] }) => {
-    const name = to.graph.input(`noise.${to.masks.length}`, 'f32', shape);
-    to.masks.push({ name, shape });
-    return [dtype === 'f32' ? name : to.op('Cast', [name], { to: ELEMENT_TYPE[dtype] })];
+    const name = to.mask(`noise.${to.masks.length}`, shape);
+    return [dtype === 'f32' ? name : to.cast(name, dtype)];
   },
 };

@@ -80,11 +80,9 @@ const scatterAddOp: Op = {
     }
     return [base];
   },
-  lower: (to, [base, indices, updates], node) => {
-    const wide = node.inputs[1].dtype === 'i64' ? indices : to.op('Cast', [indices], { to: 7 });
-    const rows = to.op('Unsqueeze', [wide, to.ints([-1])]);
-    return [to.op('ScatterND', [base, rows, updates], { reduction: 'add' })];
-  },
+  lower: (to, [base, indices, updates], node) => [
+    to.scatterRows(base, indices, updates, { indices: node.inputs[1], updates: node.inputs[2] }),
+  ],
   gradient: ({ inputs: [, indices] }, [g]) => [g, undefined, gather(g!, indices)],
 };
 

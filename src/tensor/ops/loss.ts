@@ -235,8 +235,8 @@ const linearCrossEntropyGradientOp: Op<Smoothing> = {
       dx = minus(dx, scaled(to.columnSums(weight, classes, width, dtype), other));
       dWeight = minus(dWeight, scaled(to.columnSums(weighted, rows, width, dtype), other));
     }
-    const index = to.op('Unsqueeze', [targets, to.ints([1])]);
     const moved = to.op('Mul', [weighted, to.scalar(dtype, -extra)]);
-    return [to.op('Mul', [dx, column]), to.op('ScatterND', [dWeight, index, moved], { reduction: 'add' })];
+    const rowTypes = { indices: { shape: [rows], dtype: 'i64' }, updates: { shape, dtype } } as const;
+    return [to.op('Mul', [dx, column]), to.scatterRows(dWeight, targets, moved, rowTypes)];
   },
 };

@@ -27,7 +27,9 @@ const lstmOp: Op = {
     return [{ shape: [steps, batch, size], dtype: inputs[0].dtype }, state, state];
   },
   lower: (to, inputs, node) =>
-    node.inputs[0].dtype === 'f32' ? lowerFused(to, inputs, node) : lowerUnrolled(to, inputs, node),
+    node.inputs[0].dtype === 'f32' && to.device === 'cpu'
+      ? lowerFused(to, inputs, node)
+      : lowerUnrolled(to, inputs, node),
   gradient: (node, given) => {
     const hasInitial = node.inputs.length === 7;
     const flags = { hasInitial, hasStates: !!given[0], hasLast: !!given[1], hasCell: !!given[2] };
@@ -55,12 +57,11 @@ function lowerFused(to: Lowering, inputs: readonly string[], node: Node): string
 function lowerUnrolled(to: Lowering, inputs: readonly string[], node: Node): string[] {
   const { steps, batch, size } = recurrentSizes(node.inputs, 4);
   const [x, input, hidden, inputBias, hiddenBias] = inputs;
-  const zeros = (): string => to.zeros('f64', [batch, size]);
+  const zeros = (): string => to.zeros(node.inputs[0].dtype, [batch, size]);
   let state = inputs[5] ?? zeros();
   let cell = inputs[6] ?? zeros();
   const states: string[] = [];
-  for (let t = 0; t < steps; t++) {
-    const now = to.op('Gather', [x, to.scalar('i64', t)], { axis: 0 });
+  for (const now of to.steps(x, steps)) {
     const fromInput = to.op('Gemm', [now, input, inputBias], { transB: 1 });
     const fromState = to.op('Gemm', [state, hidden, hiddenBias], { transB: 1 });
     const sums = to.op('Add', [fromInput, fromState]);

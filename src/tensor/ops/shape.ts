@@ -1,5 +1,5 @@
 import { addDims, type Dim, type DimLike, divideDims, formatShape, multiplyDims, sameDim, sizeOf } from '../dim.js';
-import { Mismatch, type Op, record, sameShape, shapeOf, type Tensor, type TensorType } from '../tensor.js';
+import { isFloat, Mismatch, type Op, record, sameShape, shapeOf, type Tensor, type TensorType } from '../tensor.js';
 import { broadcastShapes } from './elementwise.js';
 import { normalAxis, sumTo } from './reduce.js';
 
@@ -132,8 +132,13 @@ const sliceOp: Op<{ axis: number; start: Dim; length: Dim }> = {
     }
     return [{ shape: x.shape.with(axis, length), dtype: x.dtype }];
   },
-  lower: (to, [input], { attributes }) => {
+  lower: (to, [input], { attributes, inputs: [{ dtype }] }) => {
     const { axis, start, length } = attributes as { axis: number; start: Dim; length: Dim };
+    // Devices slice floating-point numbers alone.
+    if (to.device !== 'cpu' && !isFloat(dtype)) {
+      const places = to.op('Add', [to.range(length, 'i32'), to.count(start, 'i32')]);
+      return [to.op('Gather', [input, places], { axis })];
+    }
     return [to.op('Slice', [input, to.size(start), to.size(addDims(start, length)), to.ints([axis])])];
   },
   gradient: ({ inputs: [x], attributes }, [g]) => {

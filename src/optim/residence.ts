@@ -1,0 +1,215 @@
+import {
+  type DeviceName,
+  type DeviceValue,
+  f32,
+  input,
+  lower,
+  mul,
+  type Program,
+  programOf,
+  reshape,
+  rewrite,
+  Session,
+  slice,
+  type Tensor,
+  trace,
+} from '../tensor/index.js';
+import type { Arena } from './arena.js';
+
+/**
+ * The parameters of an arena on a device, with the optimiser's arrays. They lie there one behind the other in buckets:
+ * the whole model in a few buffers, so that an optimiser is a handful of operations, none larger than every WebGPU
+ * device allows.
+ *
+ * What changes on the device is not in the arena until `toHost`; what is written into the arena must be announced by
+ * `arena.touch()`, and is uploaded before the device is used again.
+ */
+export class Residence {
+  private readonly copies: Promise<{ up: Session; down: Session }>;
+  private uploaded = -1;
+  private newer = false;
+  private arrays: DeviceValue[][] = [];
+
+  private constructor(
+    readonly device: DeviceName,
+    private readonly arena: Arena,
+    readonly buckets: readonly Bucket[],
+  ) {
+    const copy = lower(copyProgram(), { device });
+    const sessions = [Session.create(copy, { keep: ['out'] }), Session.create(copy)];
+    this.copies = Promise.all(sessions).then(([up, down]) => ({ up, down }));
+    // Who needs it hears of a failure; nobody might.
+    this.copies.catch(() => {});
+  }
+
+  /** The one of this arena on this device, made by the first that asks for it. */
+  static of(arena: Arena, device: DeviceName): Residence {
+    const known = residences.get(arena);
+    if (known !== undefined) return known;
+    if (arena.dtype !== 'f32') throw new RangeError(`a device computes in f32, not in ${arena.dtype}`);
+    const residence = new Residence(device, arena, bucketsOf(arena));
+    residences.set(arena, residence);
+    return residence;
+  }
+
+  /** Whether the device has parameters that the arena does not have yet. */
+  get isAhead(): boolean {
+    return this.newer;
+  }
+
+  /** The parameters, by the names of the inputs of a program that was changed by `resident`. */
+  async values(): Promise<Record<string, DeviceValue>> {
+    await this.toDevice();
+    return Object.fromEntries(this.buckets.map(({ name }, i) => [name, this.arrays[0][i]]));
+  }
+
+  /** The optimiser's arrays, [slot][bucket of trained parameters]. */
+  async slots(): Promise<readonly (readonly DeviceValue[])[]> {
+    await this.toDevice();
+    return this.arrays.slice(1);
+  }
+
+  /** Takes new parameters and arrays of the optimiser in the place of the old ones, which are released. */
+  replace(values: readonly DeviceValue[], slots: readonly (readonly DeviceValue[])[]): void {
+    const fresh = [values, ...slots];
+    for (const [i, list] of fresh.entries()) {
+      for (const [j, value] of list.entries()) {
+        this.arrays[i][j].release();
+        this.arrays[i][j] = value;
+      }
+    }
+    this.newer = true;
+  }
+
+  /** Brings parameters and the optimiser's arrays into the arena. */
+  async toHost(): Promise<void> {
+    if (!this.newer) return;
+    for (const [i, list] of this.arrays.entries()) {
+      for (const [j, value] of list.entries()) {
+        const flat = await this.download(value);
+        this.scatter(this.buckets[j], flat, i === 0 ? this.arena.values : this.arena.slot(i - 1));
+      }
+    }
+    this.newer = false;
+  }
+
+  /** A tensor of a bucket's length as an array. */
+  async download(value: DeviceValue): Promise<Float32Array> {
+    const { down } = await this.copies;
+    return (await down.run({ x: value, one: ONE })).out.data as Float32Array;
+  }
+
+  /** Writes what has the order of a bucket where the arena has it. */
+  scatter({ places }: Bucket, flat: Float32Array, into: Float32Array | Float64Array): void {
+    for (const { name, start, size } of places) {
+      this.arena.view(into, name).set(flat.subarray(start, start + size) as never);
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const value of this.arrays.flat()) value.release();
+    this.arrays = [];
+    this.uploaded = -1;
+    residences.delete(this.arena);
+    const { up, down } = await this.copies;
+    await up.close();
+    await down.close();
+  }
+
+  /** Uploads what was written into the arena. */
+  private async toDevice(): Promise<void> {
+    const { arena } = this;
+    if (this.uploaded === arena.version) return;
+    const { up } = await this.copies;
+    const trained = this.buckets.filter(({ frozen }) => !frozen);
+    const lists = [
+      ...[{ from: arena.values, buckets: this.buckets }],
+      ...Array.from({ length: arena.slots }, (_, i) => ({ from: arena.slot(i), buckets: trained })),
+    ];
+    const fresh: DeviceValue[][] = [];
+    for (const { from, buckets } of lists) {
+      const list: DeviceValue[] = [];
+      for (const { places, length } of buckets) {
+        const flat = new Float32Array(length);
+        for (const { name, start } of places) flat.set(arena.view(from, name) as Float32Array, start);
+        const { kept } = await up.runKeeping({ x: { data: flat, shape: [length] }, one: ONE });
+        list.push(kept.out);
+      }
+      fresh.push(list);
+    }
+    for (const value of this.arrays.flat()) value.release();
+    this.arrays = fresh;
+    this.uploaded = arena.version;
+    this.newer = false;
+  }
+}
+
+const residences = new WeakMap<Arena, Residence>();
+
+/** The residence of an arena whose parameters are on a device. */
+export function residenceOf(arena: Arena): Residence | undefined {
+  return residences.get(arena);
+}
+
+/** Parameters that lie in one buffer. */
+export interface Bucket {
+  /** Of the program's input. */
+  readonly name: string;
+  readonly places: readonly { readonly name: string; readonly start: number; readonly size: number }[];
+  /** Elements, with zeros at the end: a multiple of `ROW`. */
+  readonly length: number;
+  readonly frozen: boolean;
+}
+
+/** Elements that are added up together: sums of a bucket are made in two steps. */
+export const ROW = 1024;
+
+/** 128 MiB, the smallest buffer that every WebGPU device can have. */
+const LARGEST = 2 ** 25;
+
+function bucketsOf(arena: Arena): Bucket[] {
+  const trained = new Set(arena.trained);
+  const groups: { names: string[]; size: number; frozen: boolean }[] = [];
+  const sizeOf = (name: string): number => arena.value(name).length;
+  for (const name of arena.names) {
+    const frozen = !trained.has(name);
+    const last = groups.at(-1);
+    if (last === undefined || last.frozen !== frozen || last.size + sizeOf(name) > LARGEST) {
+      groups.push({ names: [name], size: sizeOf(name), frozen });
+    } else {
+      last.names.push(name);
+      last.size += sizeOf(name);
+    }
+  }
+  return groups.map(({ names, size, frozen }, i) => {
+    let start = 0;
+    const places = names.map((name) => {
+      const place = { name, start, size: sizeOf(name) };
+      start += place.size;
+      return place;
+    });
+    return { name: `parameters.${i}`, places, length: ROW * Math.max(1, Math.ceil(size / ROW)), frozen };
+  });
+}
+
+/** A program with the buckets as its inputs in the place of the parameters. */
+export function resident(program: Program, arena: Arena, buckets: readonly Bucket[]): Program {
+  const whole = new Map<string, Tensor>();
+  const parts = new Map<string, () => Tensor>();
+  for (const { name, places, length } of buckets) {
+    const all = input(name, f32(length));
+    whole.set(name, all);
+    for (const place of places) {
+      parts.set(place.name, () => reshape(slice(all, 0, place.start, place.size), arena.shape(place.name)));
+    }
+  }
+  const changed = rewrite(program, { input: (name) => parts.get(name)?.() });
+  return programOf(new Map([...changed.inputs, ...whole]), changed.outputs);
+}
+
+/** out = x·one: what goes in and out without anything being computed could be left out by the runtime. */
+function copyProgram(): Program {
+  return trace({ x: f32('N'), one: f32(1) }, ({ x, one }) => ({ out: mul(x, one) }));
+}
+
+const ONE = { data: Float32Array.of(1), shape: [1] } as const;
