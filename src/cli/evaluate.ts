@@ -8,6 +8,7 @@ import {
   addPolicyFlags,
   checkpointOption,
   columnsOption,
+  deviceOption,
   mapOf,
   neutraliseOption,
   penaltyOf,
@@ -77,6 +78,7 @@ export function registerEvaluate(program: Command): void {
       'translation: only the loss with each wait of --k (split: that of validation); nothing is translated',
     )
     .addOption(new Option('--threads <n>', 'threads of the model').argParser(wholeNumber('--threads')).default(2))
+    .addOption(deviceOption())
     .option('--all', 'print all figures: sacreBLEU, chrF, lengths and every measure of latency')
     .option('--json', 'print the figures as JSON', false)
     .addHelpText(

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { parse } from 'yaml';
+import { type DeviceChoice, deviceChoices } from '../devices.js';
 import { InputError } from '../errors.js';
 import type { CheckpointChoice } from '../translate/index.js';
 import { policies, policyExample } from '../translate/policies/index.js';
@@ -76,6 +77,7 @@ export interface SearchFlags {
   readonly lengthPenalty: string;
   readonly checkpoint: CheckpointChoice;
   readonly threads: string;
+  readonly device?: DeviceChoice;
 }
 
 /** `--speculate`. */
@@ -90,6 +92,7 @@ export interface SearchSettings {
   readonly lengthPenalty: number;
   readonly checkpoint: CheckpointChoice;
   readonly threads: number;
+  readonly device?: DeviceChoice;
 }
 
 export function addSearchFlags(command: Command): Command {
@@ -102,17 +105,26 @@ export function addSearchFlags(command: Command): Command {
     )
     .option('--length-penalty <a>', 'compare finished hypotheses by their sum of log p over length^a', '1')
     .addOption(checkpointOption().default('best'))
-    .option('--threads <n>', 'threads of the runtime', '1');
+    .option('--threads <n>', 'threads of the runtime', '1')
+    .addOption(deviceOption());
 }
 
-export function searchOf({ beam, earlyEnd, lengthPenalty, checkpoint, threads }: SearchFlags): SearchSettings {
+export function searchOf({ beam, earlyEnd, lengthPenalty, checkpoint, threads, device }: SearchFlags): SearchSettings {
   return {
     beam: wholeNumber('--beam')(beam),
     earlyEnd,
     lengthPenalty: penaltyOf(lengthPenalty),
     checkpoint,
     threads: wholeNumber('--threads')(threads),
+    device,
   };
+}
+
+/** `--device`: what computes. */
+export function deviceOption(): Option {
+  return new Option('--device <name>', 'what computes; auto is a graphics card where it gains (default: cpu)').choices(
+    deviceChoices,
+  );
 }
 
 /** `--checkpoint`: which parameters of a run. */

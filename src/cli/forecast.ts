@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
-import { columnsOption, neutraliseOption, wholeNumber } from './flags.js';
+import type { DeviceChoice } from '../devices.js';
+import { columnsOption, deviceOption, neutraliseOption, wholeNumber } from './flags.js';
 import { runFolder } from './names.js';
 import { warn } from './terminal.js';
 
@@ -12,6 +13,7 @@ interface ForecastFlags {
   readonly neutralise?: { readonly group?: string; readonly beta?: number } | null;
   readonly out: string;
   readonly threads: number;
+  readonly device?: DeviceChoice;
   readonly json: boolean;
 }
 
@@ -30,6 +32,7 @@ export function registerForecast(program: Command): void {
     .addOption(
       new Option('--threads <n>', 'threads of the model').argParser(wholeNumber('--threads', 1, 99)).default(2),
     )
+    .addOption(deviceOption())
     .option('--json', 'print a summary as JSON', false)
     .addHelpText(
       'after',

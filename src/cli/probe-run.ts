@@ -136,7 +136,14 @@ function makeProblem(config: TrainConfig, seed: number, note?: (line: string) =>
   const { threads } = config;
   const random = new Random(seed).fork('problem');
   const updates = config.training.episodes * config.training.steps;
-  return createProblem(config.problem, { random, threads, workers: workersOf(config), updates, note });
+  return createProblem(config.problem, {
+    random,
+    threads,
+    workers: workersOf(config),
+    device: config.device,
+    updates,
+    note,
+  });
 }
 
 /** The log of an earlier probe of the same configuration, cut after its last whole line; or a new one. */
@@ -198,6 +205,7 @@ async function updateMain(problem: Problem): Promise<void> {
 
 /** Some updates, a validation and some choices of the strategy, after which the problem is as it was. */
 async function trial(problem: Problem, config: TrainConfig): Promise<Omit<Speed, 'create'>> {
+  await problem.settle?.();
   const saved = copySnapshot(problem.capture());
   let validated = 0;
   const validate = async (): Promise<number> => {

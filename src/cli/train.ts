@@ -3,11 +3,12 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
+import type { DeviceChoice } from '../devices.js';
 import { InputError } from '../errors.js';
 import { launch, Ranks } from '../ranks.js';
 import { INTERRUPTED } from '../run/progress.js';
 import { formatFigure, wrapped } from '../text-table.js';
-import { mapOf, type QueueFlags, queueOptions, setOption, wholeNumber } from './flags.js';
+import { deviceOption, mapOf, type QueueFlags, queueOptions, setOption, wholeNumber } from './flags.js';
 import { configFile, runFolder } from './names.js';
 import { nextLines, reportError } from './terminal.js';
 
@@ -19,6 +20,7 @@ interface TrainOptions extends QueueFlags {
   readonly model?: string;
   readonly walkForward?: Readonly<Record<string, unknown>>;
   readonly budget?: string;
+  readonly device?: DeviceChoice;
   readonly resume: boolean;
   readonly until?: number;
   readonly quiet: boolean;
@@ -36,6 +38,7 @@ export function registerTrain(program: Command): void {
     .option('--main <m>', 'short for --set problem.main=<m>')
     .option('--tasks <n>', 'short for --set problem.tasks=<n>')
     .option('--model <name>', 'short for --set problem.model.name=<name>')
+    .addOption(deviceOption())
     .addOption(
       new Option(
         '--walk-forward <map>',
@@ -133,12 +136,13 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
 }
 
 /** The flags that stand for keys of the configuration, as assignments to them. */
-function shorthands({ strategy, main, tasks, model, walkForward, budget }: TrainOptions): string[] {
+function shorthands({ strategy, main, tasks, model, device, walkForward, budget }: TrainOptions): string[] {
   const keys = {
     'strategy.name': strategy,
     'problem.main': main,
     'problem.tasks': tasks,
     'problem.model.name': model,
+    device,
     'problem.split.walkForward': walkForward && JSON.stringify(walkForward),
     'training.budget': budget,
   };

@@ -104,7 +104,8 @@ export async function trainingRun(given: TrainConfig, options: TrainingRunOption
   // What is odd in the data is no progress: --quiet does not hide it.
   const note = isFirst ? (line: string) => process.stderr.write(`${line}\n`) : undefined;
   const updates = config.training.episodes * config.training.steps;
-  const context = { random: random.fork('problem'), threads, workers: workersOf(config), updates, ranks, note };
+  const { device } = config;
+  const context = { random: random.fork('problem'), threads, workers: workersOf(config), device, updates, ranks, note };
   const problem = await createProblem(config.problem, context);
   let strategy: Strategy | undefined;
   try {

@@ -60,7 +60,7 @@ async function translateCommand(given: string | undefined, flags: TranslateFlags
   const run = given === undefined ? builtInModel.folder : runFolder(given);
   const [policyText, ...others] = policyTexts(flags) ?? [];
   if (others.length > 0) throw new InputError('expected one policy, found several', { key: '--policy' });
-  const { checkpoint, threads, ...settings } = searchOf(flags);
+  const { checkpoint, threads, device, ...settings } = searchOf(flags);
   const search = { ...settings, speculate: flags.speculate };
   const nbest = flags.nbest === undefined ? undefined : wholeNumber('--nbest')(flags.nbest);
   if (nbest !== undefined && flags.input === undefined) {
@@ -71,7 +71,7 @@ async function translateCommand(given: string | undefined, flags: TranslateFlags
   }
   // Only here: other verbs need not wait until the runtime is loaded.
   const { Translator } = await import('../translate/decode/translator.js');
-  const translator = await Translator.open(run, { beam: search.beam, threads, checkpoint }, flags.models);
+  const translator = await Translator.open(run, { beam: search.beam, threads, device, checkpoint }, flags.models);
   if (given === undefined) process.stderr.write(`${wrapped(`built-in model, ${builtInModel.about}`)}\n`);
   try {
     const policy = translator.policy(policyText);

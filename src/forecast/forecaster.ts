@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { DeviceChoice } from '../devices.js';
 import { InputError } from '../errors.js';
 import { averageRanks, standardDeviation } from '../metrics/index.js';
 import { Arena, traceModel } from '../optim/index.js';
@@ -33,14 +34,22 @@ export async function forecastsOf(
   return { forecasts: await forecaster.predict(cleaned, samples) };
 }
 
+/** What forecasts are computed with. */
+export interface Computing {
+  /** Cores. Default 1. */
+  readonly threads?: number;
+  /** Default cpu. */
+  readonly device?: DeviceChoice;
+}
+
 /** The best model of a run, or of all its members; the run folder is all that is read. */
-export async function openForecaster(run: string, threads = 1): Promise<Forecaster> {
+export async function openForecaster(run: string, computing: Computing = {}): Promise<Forecaster> {
   const members = readMembers(run);
   if (members !== undefined) {
-    return openEnsemble(run, forecastConfigOf(run), members, (folder) => openForecaster(folder, threads));
+    return openEnsemble(run, forecastConfigOf(run), members, (folder) => openForecaster(folder, computing));
   }
   const { config, problem, file } = openForecastRun(run);
-  return modelNamed(config.model.name).open(config, problem, file, threads);
+  return modelNamed(config.model.name).open(config, problem, file, computing);
 }
 
 /** The network of a checkpoint. */
@@ -48,7 +57,7 @@ export async function openNetwork(
   config: ForecastConfig,
   snapshot: Snapshot,
   file: string,
-  threads: number,
+  { threads = 1, device }: Computing,
 ): Promise<Forecaster> {
   const { features, sharing } = config;
   const horizons = horizonsOf(config);
@@ -58,7 +67,7 @@ export async function openNetwork(
   for (const [i, name] of arena.names.entries()) arena.value(name).set(parameters[i]);
   const { normaliser: json } = partOf(snapshot, 'data').state as { normaliser?: unknown };
   const normaliser = normaliserFromJson(json, file);
-  const forward = await openForward(network, arena, threads);
+  const forward = await openForward(network, arena, threads, device);
   const main = horizons.indexOf(config.main);
   return {
     config,

@@ -1,3 +1,4 @@
+import { type DeviceChoice, deviceFor } from '../devices.js';
 import { InputError } from '../errors.js';
 import { linear, zeros } from '../nn/index.js';
 import { type Arena, Inference, type InputTypes, type Model, shardBounds } from '../optim/index.js';
@@ -120,9 +121,15 @@ function architectureOf({ name }: ModelConfig): Architecture<ModelConfig> {
  * The forward program with the parameters of an arena. Many forecasts are spread over so many cores, one thread each: the
  * steps of a recurrence are too small to be divided, with two threads they take three times as long as with one.
  */
-export async function openForward(network: Network, arena: Arena, workers: number): Promise<ForwardPass & Inference> {
+export async function openForward(
+  network: Network,
+  arena: Arena,
+  workers: number,
+  choice: DeviceChoice = 'cpu',
+): Promise<ForwardPass & Inference> {
   const { forward: model, inputs } = network;
-  const inference = await Inference.create({ model, inputs, arena, workers });
+  const device = deviceFor(choice, arena.parameterCount);
+  const inference = await Inference.create({ model, inputs, arena, workers, device });
   const forecastMany: ForwardPass['forecastMany'] = (count, feeds, take) =>
     inference.runMany(count, feeds, ({ forecasts }, i) => take(forecasts.data as Float32Array, i));
   return Object.assign(inference, { forecastMany });

@@ -53,7 +53,7 @@ export interface Forecasts {
 
 /** Forecasts the members of the market that traded on some days, which may lie after all that the run has seen. */
 export async function forecastDays(run: string, options: ForecastOptions = {}): Promise<Forecasts> {
-  const forecaster = await openForecaster(run, options.threads);
+  const forecaster = await openForecaster(run, options);
   const { config } = forecaster;
   try {
     // The index serves backtests alone; new prices need not hold it.

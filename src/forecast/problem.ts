@@ -104,7 +104,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   static async create(
     config: ForecastConfig,
     data: ForecastData,
-    { random, threads, workers, updates, ranks }: ProblemContext,
+    { random, threads, workers, device, updates, ranks }: ProblemContext,
   ): Promise<ForecastProblem> {
     const { model, sharing, loss, warmStart: run } = config;
     const network = createNetwork({ model, sharing, tasks: data.horizons.length, features: data.features, loss });
@@ -117,6 +117,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       workers: wholeBatch ? 1 : workers,
       threads: wholeBatch ? cores : threads,
       ranks: wholeBatch ? undefined : ranks,
+      device,
       forwardWorkers: cores,
       // Networks that need the whole batch are other functions in evaluation mode, by more than dropout.
       gradientOf: wholeBatch ? network.evaluated : undefined,
@@ -211,6 +212,11 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     writeDataSummary(folder, this.data);
   }
 
+  /** Brings what `capture` reads into memory. */
+  settle(): Promise<void> {
+    return this.training.settle();
+  }
+
   /** The normaliser is part of the state, so that a checkpoint alone is enough to forecast. */
   capture(): Snapshot {
     const state: ForecastState = { batches: this.batches.state(), normaliser: normaliserToJson(this.data.normaliser) };
@@ -273,8 +279,9 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   private async update(batch: ForecastBatch, shares: Float32Array, weights: Float32Array): Promise<number> {
     const matrix = weightMatrix(shares, weights, this.main, this.config);
     const { loss, outputs } = await this.training.step(trainingFeeds(this.network, batch, matrix));
-    for (const [name, { data }] of Object.entries(outputs)) {
-      if (name.startsWith(KEEP)) this.training.arena.value(name.slice(KEEP.length)).set(data as never);
+    const kept = Object.entries(outputs).filter(([name]) => name.startsWith(KEEP));
+    if (kept.length > 0) {
+      await this.training.assign(Object.fromEntries(kept.map(([name, value]) => [name.slice(KEEP.length), value])));
     }
     return loss;
   }

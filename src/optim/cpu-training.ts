@@ -77,6 +77,10 @@ export class CpuTraining implements Engine {
     out.set(this.setup.arena.grads);
   }
 
+  async assign(values: Readonly<Record<string, Value>>): Promise<void> {
+    for (const [name, { data }] of Object.entries(values)) this.setup.arena.value(name).set(data as never);
+  }
+
   async toHost(): Promise<void> {}
 
   async close(): Promise<void> {

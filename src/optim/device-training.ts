@@ -112,6 +112,10 @@ export class DeviceTraining implements Engine {
     }
   }
 
+  assign(values: Readonly<Record<string, Value>>): Promise<void> {
+    return this.residence.assign(values);
+  }
+
   /** Brings parameters and the optimiser's arrays into the arena. */
   toHost(): Promise<void> {
     return this.residence.toHost();

@@ -1,3 +1,4 @@
+export type { DeviceChoice } from '../devices.js';
 export { Arena, type ArenaOptions, type Floats, type ParameterSpec } from './arena.js';
 export {
   type Feeds,
@@ -40,6 +41,7 @@ export {
   type SgdConfig,
   sgd,
 } from './optimizer.js';
+export { residenceOf } from './residence.js';
 export {
   decode,
   encode,

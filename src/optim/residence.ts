@@ -1,4 +1,5 @@
 import {
+  concat,
   type DeviceName,
   type DeviceValue,
   f32,
@@ -12,7 +13,9 @@ import {
   Session,
   slice,
   type Tensor,
+  type TensorType,
   trace,
+  type Value,
 } from '../tensor/index.js';
 import type { Arena } from './arena.js';
 
@@ -29,6 +32,7 @@ export class Residence {
   private uploaded = -1;
   private newer = false;
   private arrays: DeviceValue[][] = [];
+  private readonly patches = new Map<string, Session>();
 
   private constructor(
     readonly device: DeviceName,
@@ -106,7 +110,29 @@ export class Residence {
     }
   }
 
+  /** Sets parameters: the buckets that they are in are put together again. */
+  async assign(values: Readonly<Record<string, Value>>): Promise<void> {
+    await this.toDevice();
+    for (const [i, bucket] of this.buckets.entries()) {
+      const names = bucket.places.map(({ name }) => name).filter((name) => name in values);
+      if (names.length === 0) continue;
+      const key = `${bucket.name} ${names}`;
+      let patch = this.patches.get(key);
+      if (patch === undefined) {
+        const program = lower(patchProgram(bucket, names, this.arena), { device: this.device });
+        patch = await Session.create(program, { keep: ['out'] });
+        this.patches.set(key, patch);
+      }
+      const parts = Object.fromEntries(names.map((name) => [name, values[name]]));
+      const { kept } = await patch.runKeeping({ ...parts, [bucket.name]: this.arrays[0][i] });
+      this.arrays[0][i].release();
+      this.arrays[0][i] = kept.out;
+    }
+    this.newer = true;
+  }
+
   async close(): Promise<void> {
+    for (const patch of this.patches.values()) await patch.close();
     for (const value of this.arrays.flat()) value.release();
     this.arrays = [];
     this.uploaded = -1;
@@ -205,6 +231,23 @@ export function resident(program: Program, arena: Arena, buckets: readonly Bucke
   }
   const changed = rewrite(program, { input: (name) => parts.get(name)?.() });
   return programOf(new Map([...changed.inputs, ...whole]), changed.outputs);
+}
+
+/** A bucket with some of its parameters replaced. */
+function patchProgram({ name, places, length }: Bucket, replaced: readonly string[], arena: Arena): Program {
+  const types: Record<string, TensorType> = { [name]: f32(length) };
+  for (const one of replaced) types[one] = f32(...arena.shape(one));
+  return trace(types, (inputs) => {
+    const parts: Tensor[] = [];
+    let done = 0;
+    for (const place of places.filter((one) => replaced.includes(one.name))) {
+      if (place.start > done) parts.push(slice(inputs[name], 0, done, place.start - done));
+      parts.push(reshape(inputs[place.name], [place.size]));
+      done = place.start + place.size;
+    }
+    if (done < length) parts.push(slice(inputs[name], 0, done, length - done));
+    return { out: concat(parts, 0) };
+  });
 }
 
 /** out = x·one: what goes in and out without anything being computed could be left out by the runtime. */

@@ -1,8 +1,9 @@
+import { type DeviceChoice, deviceFor } from '../devices.js';
 import { InputError } from '../errors.js';
 import type { MaskHash, MaskKey } from '../kernels.js';
 import { Random, type RandomState } from '../random.js';
 import type { Ranks } from '../ranks.js';
-import { type DeviceName, firstNonFinite, NO_DROPOUT, type Program, type Run, type Value } from '../tensor/index.js';
+import { firstNonFinite, NO_DROPOUT, type Program, type Run, type Value } from '../tensor/index.js';
 import { Arena } from './arena.js';
 import { CpuTraining } from './cpu-training.js';
 import { type Clip, DeviceTraining } from './device-training.js';
@@ -34,8 +35,8 @@ export interface TrainingConfig<I extends InputTypes> {
   readonly dtype?: 'f32' | 'f64';
   /** Which parameters are not trained: they start at 0, and the caller sets them. Default none. */
   readonly frozen?: (name: string) => boolean;
-  /** What computes. Others than the CPU take one worker, f32 and no ranks. Default cpu. */
-  readonly device?: DeviceName;
+  /** What computes. Others than the CPU take one worker, f32 and no ranks; `auto` chooses by the model. Default cpu. */
+  readonly device?: DeviceChoice;
   /** What dropout masks are made of. Default: triple32 on the CPU, portable on other devices. */
   readonly hash?: MaskHash;
 }
@@ -85,6 +86,8 @@ export interface Engine {
   ): Promise<void>;
   /** Writes the sum of the gradients of the batches, laid out like the arena. */
   gradient(batches: readonly KeyedBatch[], out: Float32Array): Promise<void>;
+  /** Sets parameters. */
+  assign(values: Readonly<Record<string, Value>>): Promise<void>;
   /** Brings parameters and the optimiser's arrays into the arena, if they are elsewhere. */
   toHost(): Promise<void>;
   close(): Promise<void>;
@@ -107,7 +110,7 @@ export class Training {
 
   /** Traces the model with its gradients, initialises its parameters and starts the workers. */
   static async create<I extends InputTypes>(config: TrainingConfig<I>): Promise<Training> {
-    const { random, dtype = 'f32', device = 'cpu', frozen = () => false } = config;
+    const { random, dtype = 'f32', frozen = () => false } = config;
     const gradients: typeof withGradients = (outputs, all) =>
       withGradients(
         outputs,
@@ -120,9 +123,11 @@ export class Training {
     for (const { name, shape, initialize } of parameters) {
       if (!frozen(name)) initialize(arena.value(name), shape, random.fork(`parameter ${name}`));
     }
-    const general = config as unknown as TrainingConfig<InputTypes>;
     const { clip, workers = 1, ranks } = config;
-    if (device !== 'cpu' && (workers > 1 || ranks !== undefined)) {
+    const wanted = config.device === 'auto' && ranks !== undefined ? 'cpu' : config.device;
+    const device = deviceFor(wanted ?? 'cpu', arena.parameterCount);
+    const general = { ...config, device } as unknown as TrainingConfig<InputTypes>;
+    if (device !== 'cpu' && ((workers > 1 && config.device !== 'auto') || ranks !== undefined)) {
       throw new InputError(`with the device ${device} one worker of one process trains, not several`, {
         key: 'workers',
       });
@@ -187,6 +192,11 @@ export class Training {
   /** The optimiser's arrays in the arena. */
   get optimizerSlots(): number {
     return this.optimizer.slots;
+  }
+
+  /** Sets parameters to values that the model has computed. */
+  assign(values: Readonly<Record<string, Value>>): Promise<void> {
+    return this.engine.assign(values);
   }
 
   /** Brings parameters and the optimiser's arrays into the arena, if they are on a device; before the arena is read. */
@@ -257,6 +267,7 @@ function restarting(old: Engine, start: () => Promise<Engine>): Engine {
     masked: old.masked,
     step: async (...args) => (await now()).step(...args),
     gradient: async (...args) => (await now()).gradient(...args),
+    assign: async (...args) => (await now()).assign(...args),
     toHost: async () => (await now()).toHost(),
     close: async () => (await now()).close(),
   };

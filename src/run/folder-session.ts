@@ -116,7 +116,10 @@ export class FolderSession implements Session {
       metrics: this.metrics.length,
       stopping: this.stopping.state,
     };
-    if (this.schedule.due(step)) this.save();
+    if (this.schedule.due(step)) {
+      await this.subject.settle?.();
+      this.save();
+    }
     if (performance.now() - this.lastTurn < TURN_INTERVAL) return;
     await setImmediate();
     this.lastTurn = performance.now();

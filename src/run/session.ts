@@ -11,6 +11,8 @@ import type { ProgressFields, ProgressStream } from './progress.js';
 
 /** What is trained: anything whose whole state can be taken out and put back. */
 export interface Resumable {
+  /** Brings what `capture` reads into this process's memory, if it is elsewhere; awaited before each `capture`. */
+  settle?(): Promise<void>;
   /** The state, without changing it: parameters, optimiser, generators of random numbers, position in the data. */
   capture(): Snapshot;
   /** Puts back what `capture` gave; everything after it must go as it would have gone then. */
@@ -143,6 +145,7 @@ async function runInFolder(
   try {
     session = new FolderSession(run, options, subject);
     await loop(session);
+    await subject.settle?.();
     return session.end();
   } catch (error) {
     const unchanged = session === undefined || (session.abandon().unchanged && run.before === 'finished');

@@ -1,5 +1,6 @@
 import {
   type Arena,
+  type DeviceChoice,
   Gradients,
   Inference,
   type InputTypes,
@@ -38,6 +39,8 @@ export interface NetworkTrainingOptions {
   readonly workers: number;
   readonly threads: number;
   readonly ranks?: Ranks;
+  /** Default cpu. */
+  readonly device?: DeviceChoice;
   /** Cores that many forecasts are spread over. Default 1. */
   readonly forwardWorkers?: number;
   /** A loss of its own to take gradients of, in evaluation mode. Default: that of the training program. */
@@ -73,6 +76,7 @@ export class NetworkTraining {
       workers,
       threads,
       ranks,
+      device: options.device,
     });
     try {
       const { arena } = training;
@@ -150,6 +154,16 @@ export class NetworkTraining {
     this.rate.observe(performance);
   }
 
+  /** Brings what `capture` reads into memory. */
+  settle(): Promise<void> {
+    return this.training.settle();
+  }
+
+  /** Parameters that the model computes instead of learning them, such as running means. */
+  assign(values: Readonly<Record<string, Value>>): Promise<void> {
+    return this.training.assign(values);
+  }
+
   /** Parameters, optimiser, dropout and learning rate. */
   capture(): Snapshot {
     return captureTraining(this.training, this.rate);
@@ -224,6 +238,7 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
     pieces: from.pieces,
     gradient: async (piece, out) => {
       await from.gradient(piece, out);
+      await training.settle();
       for (const name of ofSingleTasks) arena.view(out, name).fill(0);
     },
     shift: (gradient, out) => {
@@ -234,6 +249,7 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
       for (let i = 0; i < out.length; i++) out[i] *= factor;
     },
     losses: async (batch, samples, shift) => {
+      await training.settle();
       const places = from.sample(batch, samples);
       const ahead = await arena.shifted(shift, 1, () => from.losses(batch, places));
       const behind = await arena.shifted(shift, -1, () => from.losses(batch, places));

@@ -163,6 +163,7 @@ export async function* probeSeed<Batch>(
     const missing = plan.arms.filter(({ name }) => !done.has(branchKey({ seed, checkpoint, arm: name })));
     if (missing.length === 0) continue;
     const start = await performanceOf(problem, seed);
+    await problem.settle?.();
     const saved = copySnapshot(problem.capture());
     for (const { name, distribution } of missing) {
       const own = random.fork(`checkpoint ${checkpoint}`);

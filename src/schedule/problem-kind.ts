@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { DeviceChoice } from '../devices.js';
 import { InputError } from '../errors.js';
 import { type AdamConfig, type AdamWConfig, type LearningRate, learningRate } from '../optim/index.js';
 import type { Member } from '../run/index.js';
@@ -103,6 +104,7 @@ export interface EvaluateFlags {
   readonly split?: string;
   readonly data?: string;
   readonly threads: number;
+  readonly device?: DeviceChoice;
   /** Print every figure, not only the most important. */
   readonly all?: boolean;
   /** Takes a sentence that the user ought to see. */

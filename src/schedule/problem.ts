@@ -1,4 +1,5 @@
 import { InputError } from '../errors.js';
+import type { DeviceChoice } from '../optim/index.js';
 import type { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import type { Resumable } from '../run/index.js';
@@ -29,6 +30,8 @@ export interface ProblemContext {
   readonly random: Random;
   readonly threads: number;
   readonly workers: number;
+  /** What trains the model; `auto` chooses. Default cpu. */
+  readonly device?: DeviceChoice;
   /** E·S: updates of a whole training of one model, which a learning rate may depend on. Default: not known. */
   readonly updates?: number;
   /** Processes that share each batch. Default: this one alone. */

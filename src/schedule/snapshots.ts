@@ -1,5 +1,12 @@
 import { InputError } from '../errors.js';
-import type { Arena, LearningRate, PlateauState, Training, TrainingState } from '../optim/index.js';
+import {
+  type Arena,
+  type LearningRate,
+  type PlateauState,
+  residenceOf,
+  type Training,
+  type TrainingState,
+} from '../optim/index.js';
 import {
   type CheckpointChoice,
   chosenCheckpoints,
@@ -18,6 +25,7 @@ export { copySnapshot, joinSnapshots, partOf, stateOnly } from '../run/index.js'
  */
 export function captureTraining(training: Training, rate?: LearningRate): Snapshot {
   const { arena } = training;
+  if (residenceOf(arena)?.isAhead) throw new Error('settle a training before its state is captured');
   const dtype = arena.dtype === 'f32' ? 'F32' : 'F64';
   const tensors = arrays(training).map(
     ([key, name, data]) => [key, { dtype, shape: arena.shape(name), data }] as const,

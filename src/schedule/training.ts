@@ -18,6 +18,7 @@ export function trainee<Batch>(problem: Problem<Batch>, strategy: Strategy<Batch
   const parts = { problem, strategy, course };
   return {
     ...parts,
+    settle: async () => problem.settle?.(),
     capture: () =>
       joinSnapshots({ problem: problem.capture(), strategy: strategy.capture(), course: course.capture() }),
     restore: (snapshot) => {
@@ -54,6 +55,7 @@ export async function train<Batch>(
     if (episode !== undefined) {
       const distribution = Object.fromEntries(episode.distribution.map((share, i) => [names[i], share]));
       session.log(update, { ...episode, distribution });
+      await problem.settle?.();
       session.best(update, episode.performance);
       const figure = validation.shown(episode.performance);
       shown = { [validation.name]: figure, tasks: topTasks(episode.distribution, names) };

@@ -89,7 +89,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
 
   /** Reads the data and starts the network's training. */
   static async create(config: SeriesConfig, context: ProblemContext): Promise<SeriesProblem> {
-    const { random, threads, workers, updates, ranks, note } = context;
+    const { random, threads, workers, device, updates, ranks, note } = context;
     const data = openSeries(config);
     if (data.filled > 0) note?.(`data: ${data.filled} missing cells, each filled with the value before`);
     const network = createNetwork({
@@ -105,6 +105,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       workers,
       threads,
       ranks,
+      device,
       gradientOf: network.training,
     });
     return new SeriesProblem(config, data, training, random);
@@ -210,6 +211,11 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       labelScales,
     };
     writeFileAtomic(join(folder, 'data.json'), `${JSON.stringify(summary, null, 1)}\n`);
+  }
+
+  /** Brings what `capture` reads into memory. */
+  settle(): Promise<void> {
+    return this.training.settle();
   }
 
   capture(): Snapshot {

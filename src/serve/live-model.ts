@@ -1,3 +1,4 @@
+import type { DeviceChoice } from '../devices.js';
 import type { StreamOptions } from '../translate/decode/stream.js';
 import { type TextSide, TextStream } from '../translate/decode/text-stream.js';
 import {
@@ -32,6 +33,8 @@ export interface LiveModelOptions {
   readonly lengthPenalty?: number;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
+  /** What computes. Default cpu. */
+  readonly device?: DeviceChoice;
   /** Default `best`. */
   readonly checkpoint?: CheckpointChoice;
   /** URLs of modules that every thread loads first, such as one that adds a policy. Default: none. */
@@ -39,8 +42,8 @@ export interface LiveModelOptions {
 }
 
 export async function openLiveModel(run: string, options: LiveModelOptions = {}): Promise<LiveModel> {
-  const { beam = 1, earlyEnd, lengthPenalty, threads, checkpoint } = options;
-  const translator = await Translator.open(run, { beam, threads, checkpoint });
+  const { beam = 1, earlyEnd, lengthPenalty, threads, device, checkpoint } = options;
+  const translator = await Translator.open(run, { beam, threads, device, checkpoint });
   const { source, target } = translator;
   const models = translator.models.map((model) => new BatchingModel(model));
   return {

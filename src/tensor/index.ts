@@ -1,5 +1,5 @@
+export { type DeviceChoice, DeviceError, type DeviceName } from '../devices.js';
 export type { MaskHash } from '../kernels.js';
-export { DeviceError, type DeviceName, deviceNames } from './device.js';
 export {
   type Bindings,
   bareName,

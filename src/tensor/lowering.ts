@@ -1,4 +1,4 @@
-import type { DeviceName } from './device.js';
+import type { DeviceName } from '../devices.js';
 import { bareName, type Dim, dim, namesIn, SymbolicDim, sameDim, sizeOf } from './dim.js';
 import { ELEMENT_TYPE, MICROSOFT, OnnxGraph } from './onnx.js';
 import { type DType, type Tensor, type TensorType, TraceError, typedArray } from './tensor.js';
@@ -65,13 +65,14 @@ export function lower(
     );
     node.outputs.forEach((tensor, i) => {
       names.set(tensor, lowered[i]);
-      if (lowered[i] !== undefined) to.graph.annotate(lowered[i], to.type(tensor.dtype), tensor.shape);
+      if (lowered[i] !== undefined) to.graph.annotate(lowered[i], to.typeOf(lowered[i], tensor.dtype), tensor.shape);
     });
   }
 
   const outputs: Record<string, TensorType> = {};
   for (const [name, tensor] of program.outputs) {
-    to.graph.output(name, names.get(tensor)!, to.type(tensor.dtype), tensor.shape);
+    const value = names.get(tensor)!;
+    to.graph.output(name, value, to.typeOf(value, tensor.dtype), tensor.shape);
     outputs[name] = { shape: tensor.shape, dtype: tensor.dtype };
   }
   const { bytes, usedInputs } = to.graph.encode();
@@ -104,6 +105,7 @@ export class Lowering {
   private readonly shared = new Map<string, string>();
   private readonly reshaped = new Map<string, { readonly input: string; readonly from: readonly Dim[] }>();
   private readonly splits = new Map<string, string[]>();
+  private readonly wideValues = new Set<string>();
 
   constructor(
     readonly device: DeviceName = 'cpu',
@@ -120,6 +122,17 @@ export class Lowering {
    */
   type(dtype: DType): DType {
     return dtype === 'i64' && this.device !== 'cpu' ? 'i32' : dtype;
+  }
+
+  /** A value that has 64-bit integers on every device: what the runtime's own operations find, such as an index. */
+  wide(name: string): string {
+    this.wideValues.add(name);
+    return name;
+  }
+
+  /** The element type of a value. */
+  typeOf(name: string, dtype: DType): DType {
+    return this.wideValues.has(name) ? dtype : this.type(dtype);
   }
 
   /** A constant tensor of values. */

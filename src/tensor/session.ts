@@ -1,7 +1,7 @@
 import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
+import { type DeviceName, deviceFailure, deviceMissing } from '../devices.js';
 import { InputError } from '../errors.js';
 import { type MaskKey, MaskMemory } from '../kernels.js';
-import { type DeviceName, deviceFailure, deviceMissing } from './device.js';
 import { bareName, evaluateDim, formatShape } from './dim.js';
 import { type Executable, lower, MASK_SCALES, MASK_WORDS } from './lowering.js';
 import {
@@ -38,25 +38,26 @@ export interface Run {
 
 /** A tensor on a device: an output of one program that can be an input of another one. */
 export class DeviceValue {
-  constructor(private readonly tensor: OrtTensor) {}
+  constructor(
+    /** What the runtime knows it by. */
+    readonly handle: DeviceTensor,
+  ) {}
 
+  /** Its sizes. */
   get shape(): readonly number[] {
-    return this.tensor.dims;
-  }
-
-  get bytes(): number {
-    return this.tensor.size * Float32Array.BYTES_PER_ELEMENT;
-  }
-
-  /** What the runtime knows it by. */
-  get handle(): OrtTensor {
-    return this.tensor;
+    return this.handle.dims;
   }
 
   /** Gives its memory back. */
   release(): void {
-    this.tensor.dispose();
+    this.handle.dispose();
   }
+}
+
+/** What is needed of the runtime's tensor. */
+interface DeviceTensor {
+  readonly dims: readonly number[];
+  dispose(): void;
 }
 
 /** Values of a program's inputs, here or on its device. */
@@ -102,7 +103,7 @@ export class Session {
       const value = feeds[name];
       if (value === undefined) throw new InputError('no value is given for this input of the program', { key: name });
       if (value instanceof DeviceValue) {
-        given[name] = value.handle;
+        given[name] = value.handle as OrtTensor;
         continue;
       }
       bindSizes(name, type, value, sizes);

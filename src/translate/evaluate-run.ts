@@ -27,7 +27,7 @@ interface TranslationFlags extends EvaluateFlags {
 export const evaluateTranslationRun: Evaluate = async (run, flags: TranslationFlags) => {
   refuseFlags(flags, 'translation', 'against', 'columns', 'from', 'to', 'backtest', 'neutralise', 'predictions');
   if (flags.loss) return evaluateLoss(run, flags);
-  const { split = 'test', data: corpus, models, checkpoint = 'best', threads, unit, computationAware } = flags;
+  const { split = 'test', data: corpus, models, checkpoint = 'best', threads, device, unit, computationAware } = flags;
   const { beam, earlyEnd, lengthPenalty, speculate } = { ...searchDefaults, ...given(flags) };
   const policies = policyTexts(flags);
   const progress = new ProgressOfPolicies();
@@ -45,6 +45,7 @@ export const evaluateTranslationRun: Evaluate = async (run, flags: TranslationFl
     speculate,
     checkpoint,
     threads,
+    device,
     unit,
     computationAware,
     onProgress,
@@ -89,9 +90,9 @@ const evaluateLoss: Evaluate = async (run, flags: TranslationFlags) => {
     'unit',
     'computationAware',
   );
-  const { k: waits, split, threads } = flags;
+  const { k: waits, split, threads, device } = flags;
   if (waits === undefined) throw new InputError('missing, expected waits to measure the loss with', { key: '--k' });
-  const losses = await evaluateWaitLoss(run, { waits, split, threads });
+  const losses = await evaluateWaitLoss(run, { waits, split, threads, device });
   const rows = losses.map(({ k, plain, smoothed }) => [String(k), plain.toFixed(4), smoothed.toFixed(4)]);
   const text = `${textTable(['k', 'loss', 'smoothed'], rows)}\n\nnats per token of ${losses[0].split}`;
   return { json: { run, results: losses }, text };

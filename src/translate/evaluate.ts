@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { DeviceChoice } from '../devices.js';
 import { InputError } from '../errors.js';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import {
@@ -63,6 +64,8 @@ export interface TranslationEvaluationOptions
   readonly batch?: number;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
+  /** What computes. Default cpu. */
+  readonly device?: DeviceChoice;
   /** Called with the policy and how many of its sentences are done. */
   readonly onProgress?: (policy: string, done: number, total: number) => void;
   /** Called with the line, from 1, of a source that is too long for the model, and why; its translation is empty. */
@@ -126,8 +129,8 @@ export async function evaluateTranslation(
 ): Promise<TranslationScores[]> {
   const { split = 'test', beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd, models = [] } = options;
   const { lengthPenalty = searchDefaults.lengthPenalty, speculate = searchDefaults.speculate } = options;
-  const { threads, checkpoint = 'best', batch, onProgress, computationAware: clock } = options;
-  const translator = await Translator.open(run, { beam, threads, checkpoint }, models);
+  const { threads, device, checkpoint = 'best', batch, onProgress, computationAware: clock } = options;
+  const translator = await Translator.open(run, { beam, threads, device, checkpoint }, models);
   try {
     const policies = options.policies?.flatMap((text) => translator.policies(text)) ?? translator.policies();
     const { language } = translator.target.pipeline.config;

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { z } from 'zod';
+import { type DeviceChoice, type DeviceName, deviceFor } from '../devices.js';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import { type Arena, type Feeds, Inference } from '../optim/index.js';
 import type { Ranks } from '../ranks.js';
@@ -39,12 +40,12 @@ export class LossEvaluation {
   static async create(
     model: TranslationModel,
     arena: Arena,
-    options: LossOptions & { readonly threads?: number; readonly ranks?: Ranks },
+    options: LossOptions & { readonly threads?: number; readonly ranks?: Ranks; readonly device?: DeviceName },
   ): Promise<LossEvaluation> {
-    const { threads, ranks, ...loss } = options;
+    const { threads, ranks, device, ...loss } = options;
     const compile = (what: LossOptions, eightBit: boolean): Promise<Inference> => {
       const evaluated = lossModel(evaluationMode(model), what);
-      return Inference.create({ model: evaluated, inputs: lossInputs, arena, threads, ranks, eightBit });
+      return Inference.create({ model: evaluated, inputs: lossInputs, arena, threads, ranks, eightBit, device });
     };
     return new LossEvaluation(await compile(loss, false), () => compile({ ...loss, smoothing: 0 }, true));
   }
@@ -111,6 +112,8 @@ export interface WaitLossOptions {
   readonly split?: string;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
+  /** What computes. Default cpu. */
+  readonly device?: DeviceChoice;
 }
 
 /** The loss of a model under wait-k, whatever wait it was trained for. */
@@ -134,7 +137,8 @@ export async function evaluateWaitLoss(run: string, options: WaitLossOptions): P
   const { data: from, smoothing, validation } = lossConfig(run);
   const { waits, split = validation.split, threads } = options;
   const { model, arena, step } = openTrained(run);
-  const evaluation = await LossEvaluation.create(model, arena, { smoothing, limited: true, threads });
+  const device = deviceFor(options.device ?? 'cpu', arena.parameterCount);
+  const evaluation = await LossEvaluation.create(model, arena, { smoothing, limited: true, threads, device });
   const opened: { close(): void | Promise<void> }[] = [evaluation];
   try {
     const data = await openData(from);

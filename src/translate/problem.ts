@@ -219,6 +219,11 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     }
   }
 
+  /** Brings what `capture` reads into memory. */
+  settle(): Promise<void> {
+    return this.parts.training.settle();
+  }
+
   capture(): Snapshot {
     const state: DataState = { batches: this.parts.data.capture().state, turn: this.turn };
     return joinSnapshots({

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { type InputTypes, type LearningRate, type Model, Training } from '../optim/index.js';
+import { type DeviceChoice, type InputTypes, type LearningRate, type Model, Training } from '../optim/index.js';
 import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import { openRun, parseConfig, type Snapshot } from '../run/index.js';
@@ -195,6 +195,8 @@ export interface ProblemOptions {
   readonly updates?: number;
   /** Processes that share each batch. Default: this one alone. */
   readonly ranks?: Ranks;
+  /** What trains the model. Default cpu. */
+  readonly device?: DeviceChoice;
 }
 
 type Learning = TranslationConfig['learning'];
@@ -211,6 +213,7 @@ export function createTraining<I extends InputTypes = typeof lossInputs>(
     threads = 1,
     workers = 1,
     ranks,
+    device,
     onlyAdapters = false,
   }: ProblemOptions & { readonly onlyAdapters?: boolean },
   inputs: I = lossInputs as unknown as I,
@@ -226,6 +229,7 @@ export function createTraining<I extends InputTypes = typeof lossInputs>(
     workers,
     threads,
     ranks,
+    device,
   });
 }
 

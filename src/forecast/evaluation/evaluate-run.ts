@@ -31,7 +31,7 @@ export const evaluateForecastRun: Evaluate = async (run, flags) => {
     'computationAware',
     'speculate',
   );
-  const { split, data, columns, from, to, backtest, neutralise, predictions, against, threads } =
+  const { split, data, columns, from, to, backtest, neutralise, predictions, against, threads, device } =
     flags as EvaluateForecastFlags;
   if (split !== undefined && split !== 'test' && split !== 'validation') {
     throw new InputError(`expected test or validation, found ${JSON.stringify(split)}`, { key: '--split' });
@@ -46,6 +46,7 @@ export const evaluateForecastRun: Evaluate = async (run, flags) => {
     neutralise,
     predictions,
     threads,
+    device,
   });
   if (against === undefined) return { json: evaluation, text: textOf(evaluation) };
   const comparison = compareForecasts(run, against, basename(evaluation.folder!));

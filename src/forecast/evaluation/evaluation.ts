@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import type { DeviceChoice } from '../../devices.js';
 import { InputError } from '../../errors.js';
 import { makeFolder, readJsonFile, readText, writeFileAtomic } from '../../files.js';
 import {
@@ -48,6 +49,8 @@ export interface EvaluationOptions extends OtherData {
   readonly to?: string;
   /** Default 1. */
   readonly threads?: number;
+  /** What computes. Default cpu. */
+  readonly device?: DeviceChoice;
   readonly backtest?: BacktestOptions;
   /** What to take out of the forecasts, instead of what `problem.neutralise` of the run says. */
   readonly neutralise?: ForecastConfig['neutralise'];
@@ -117,8 +120,7 @@ export interface WindowScores extends SplitDates {
  * day), `quintiles.csv`, `backtest.csv` and `predictions.csv` (which `tcts score forecast` reads).
  */
 export async function evaluateForecast(run: string, options: EvaluationOptions = {}): Promise<Evaluation> {
-  const { threads = 1 } = options;
-  const forecaster = await openForecaster(run, threads);
+  const forecaster = await openForecaster(run, options);
   const { config } = forecaster;
   try {
     const neutral = neutralisation(config.neutralise, options.neutralise);

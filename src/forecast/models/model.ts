@@ -5,7 +5,7 @@ import type { Parameters, Tensor } from '../../tensor/index.js';
 import type { ForecastConfig } from '../config.js';
 import type { ForecastData } from '../data/dataset.js';
 import type { Layout } from '../data/index.js';
-import type { Forecaster } from '../forecaster.js';
+import type { Computing, Forecaster } from '../forecaster.js';
 
 /**
  * All that is to be known of a forecasting model: the `model` of configurations, command-line help, labels of reports,
@@ -22,7 +22,7 @@ export interface ForecastModel<S extends ModelSchema = ModelSchema> {
   /** A model to be trained on the data. */
   create(config: ConfigOf<S>, data: ForecastData, context: ProblemContext): Promise<Problem>;
   /** The trained model of a checkpoint; `file` is named in errors. */
-  open(config: ConfigOf<S>, checkpoint: Snapshot, file: string, threads: number): Promise<Forecaster>;
+  open(config: ConfigOf<S>, checkpoint: Snapshot, file: string, computing: Computing): Promise<Forecaster>;
 }
 
 export type ModelSchema = z.ZodObject<{ name: z.ZodLiteral<string> }, z.core.$strict>;
@@ -75,9 +75,9 @@ export function networkModel<S extends ModelSchema>(
       const { ForecastProblem } = await import('../problem.js');
       return (await ForecastProblem.create(config, data, context)) as Problem;
     },
-    open: async (config, checkpoint, file, threads) => {
+    open: async (config, checkpoint, file, computing) => {
       const { openNetwork } = await import('../forecaster.js');
-      return openNetwork(config, checkpoint, file, threads);
+      return openNetwork(config, checkpoint, file, computing);
     },
   });
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { InputError } from '../../errors.js';
 import type { Problem } from '../../schedule/index.js';
 import { treeKeys } from '../trees/options.js';
 import { forecastModel } from './model.js';
@@ -10,7 +11,10 @@ export const trees = forecastModel({
     ...treeKeys(),
   }),
   title: 'trees',
-  create: async (config, data, { random, threads, workers }) => {
+  create: async (config, data, { random, threads, workers, device = 'cpu' }) => {
+    if (device !== 'cpu' && device !== 'auto') {
+      throw new InputError(`trees grow on the CPU, not on ${device}: expected cpu`, { key: 'device' });
+    }
     const { TreesProblem } = await import('../trees/problem.js');
     return new TreesProblem(config, data, random, Math.max(threads, workers)) as Problem;
   },

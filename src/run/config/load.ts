@@ -1,5 +1,6 @@
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { z } from 'zod';
+import { type DeviceChoice, deviceChoices } from '../../devices.js';
 import { InputError, type Where } from '../../errors.js';
 import { dotted, inWords, isRecord, type KeySchema, keySchema, knownKeys, membersFor, schemaAt } from './key-schema.js';
 import { overlay, readAssignment, readSources, type Source } from './sources.js';
@@ -38,6 +39,13 @@ export const commonKeys = {
         'changes the last bits of the results, and with dropout all of them. auto: as many as threads, which is faster ' +
         'than several threads in each operation. 1: one model, which needs less memory.',
     ),
+  device: z
+    .enum(deviceChoices)
+    .default('cpu')
+    .describe(
+      'What computes: the processor, or a graphics card through WebGPU (any vendor) or CUDA. auto: WebGPU where there is a ' +
+        'card and the model is large enough to gain. A device rounds differently; masks of dropout are the same.',
+    ),
   saving: section({
     everySteps: z
       .int()
@@ -73,8 +81,9 @@ export const commonKeys = {
   }).describe('What is recorded and shown while the run goes on.'),
 };
 
-/** Keys that do not change results and may therefore differ when a run is resumed. */
+/** Keys that change no result beyond its rounding and may therefore differ when a run is resumed. */
 export const freeOnResume: readonly string[] = [
+  'device',
   'out',
   'name',
   'saving',
@@ -86,11 +95,14 @@ export const freeOnResume: readonly string[] = [
 export interface Division {
   readonly threads: number;
   readonly workers: number | 'auto';
+  /** Default cpu. */
+  readonly device?: DeviceChoice;
 }
 
 /** The number of workers; it never depends on the machine, or else the results would. */
-export function workersOf({ threads, workers }: Division): number {
-  return workers === 'auto' ? threads : workers;
+export function workersOf({ threads, workers, device = 'cpu' }: Division): number {
+  if (workers !== 'auto') return workers;
+  return device === 'webgpu' || device === 'cuda' ? 1 : threads;
 }
 
 /** Cores that a run keeps busy. */

@@ -31,7 +31,10 @@ class BestFixed<Batch> implements Strategy<Batch> {
   }
 
   async beginEpisode({ update, updates }: Status): Promise<void> {
-    this.start ??= copySnapshot(this.problem.capture());
+    if (this.start === undefined) {
+      await this.problem.settle?.();
+      this.start = copySnapshot(this.problem.capture());
+    }
     const pass = Math.floor(((update - 1) * this.passes) / updates);
     if (pass !== this.pass) this.problem.restore(copySnapshot(this.start));
     this.pass = pass;
@@ -49,6 +52,7 @@ class BestFixed<Batch> implements Strategy<Batch> {
 
   async endEpisode(performance: number, { update, updates }: Status) {
     if (this.best === undefined || performance > this.best.performance) {
+      await this.problem.settle?.();
       this.best = { performance, task: this.candidates[this.pass], model: copySnapshot(this.problem.capture()) };
     }
     if (update === updates) this.problem.restore(copySnapshot(this.best.model));

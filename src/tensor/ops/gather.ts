@@ -124,7 +124,9 @@ const putAlongOp: Op<{ axis: number }> = {
 const argmaxOp: Op<{ axis: number }> = {
   name: 'argmax',
   infer: ([x], { axis }) => [{ shape: x.shape.with(axis, 1), dtype: 'i64' }],
-  lower: (to, inputs, { attributes }) => [to.op('ArgMax', inputs, { axis: attributes.axis as number, keepdims: 1 })],
+  lower: (to, inputs, { attributes }) => [
+    to.wide(to.op('ArgMax', inputs, { axis: attributes.axis as number, keepdims: 1 })),
+  ],
 };
 
 const topKOp: Op<{ k: number }> = {
@@ -140,6 +142,8 @@ const topKOp: Op<{ k: number }> = {
       { shape, dtype: 'i64' },
     ];
   },
-  lower: (to, [input], { attributes }) =>
-    to.graph.multi('TopK', [input, to.ints([attributes.k as number])], 2, { axis: -1 }),
+  lower: (to, [input], { attributes }) => {
+    const [values, indices] = to.graph.multi('TopK', [input, to.ints([attributes.k as number])], 2, { axis: -1 });
+    return [values, to.wide(indices)];
+  },
 };

@@ -1,3 +1,4 @@
+import { InputError } from '../../errors.js';
 import { addDims, type Dim, multiplyDims } from '../dim.js';
 import type { Lowering } from '../lowering.js';
 import { OnnxGraph } from '../onnx.js';
@@ -155,6 +156,12 @@ export function scanSteps(
   inputs: readonly string[],
   step: (body: OnnxGraph, state: string, slices: readonly string[]) => readonly string[],
 ): string[] {
+  if (to.device !== 'cpu') {
+    throw new InputError(
+      `this model goes through sentences step by step, which only the CPU does, not ${to.device}: expected cpu`,
+      { key: 'device' },
+    );
+  }
   const prefix = `${to.graph.fresh('Scan')}.`;
   const body = new OnnxGraph(prefix);
   const given = (name: string, shape: readonly Dim[]): string => body.input(prefix + name, dtype, shape);

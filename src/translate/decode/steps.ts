@@ -7,6 +7,7 @@ import {
   attentionBias,
   concat,
   constant,
+  type DeviceName,
   type Dim,
   dimension,
   type Executable,
@@ -93,6 +94,8 @@ export interface StepProgramOptions {
   readonly attend?: SourceAttention;
   /** As in `StepModelOptions`. */
   readonly first?: number;
+  /** What the programs are written for. Default cpu. */
+  readonly device?: DeviceName;
 }
 
 /** Both programs with the parameters inside them, in evaluation mode. */
@@ -108,7 +111,7 @@ export function stepPrograms(
   const input = (name: string): Tensor | undefined =>
     arena.has(name) ? constant(arena.value(name), arena.dtype, arena.shape(name)) : undefined;
   const compile = ({ model: fn, inputs }: Step): Executable =>
-    lower(rewrite(traceModel(fn, inputs, undefined, arena.dtype).program, { input }));
+    lower(rewrite(traceModel(fn, inputs, undefined, arena.dtype).program, { input }), { device: options.device });
   return {
     encoder: compile(encoderStep(still, attend)),
     decoder: compile(

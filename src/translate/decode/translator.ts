@@ -1,3 +1,4 @@
+import { type DeviceChoice, deviceFor } from '../../devices.js';
 import { InputError } from '../../errors.js';
 import type { Arena } from '../../optim/index.js';
 import { type CheckpointChoice, openRun } from '../../run/index.js';
@@ -209,6 +210,8 @@ export interface OpenOptions {
   readonly beam?: number;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
+  /** What computes. Default cpu. */
+  readonly device?: DeviceChoice;
 }
 
 /** A run's model, ready to read and write. */
@@ -233,17 +236,17 @@ export async function openModel(run: string, options: OpenOptions = {}): Promise
   }
 }
 
-async function openTranslation(run: string, { checkpoint, beam, threads }: OpenOptions): Promise<OpenedModel> {
+async function openTranslation(run: string, { checkpoint, beam, threads, device }: OpenOptions): Promise<OpenedModel> {
   const { model, arena, waits, main, languages, step } = openTrained(run, checkpoint);
   const first = firstToken(languages);
-  const steps = await createStepModel(model, arena, { beam, threads, redecodes: waits === 'full', first });
+  const steps = await createStepModel(model, arena, { beam, threads, device, redecodes: waits === 'full', first });
   return { steps, languages, step, training: waits === 'full' ? 'full' : main };
 }
 
 /** A run whose `problem.kind` is `monotonic`, to be run under the policy of its attention. */
-async function openMonotonic(run: string, { checkpoint, beam, threads }: OpenOptions): Promise<OpenedModel> {
+async function openMonotonic(run: string, { checkpoint, beam, threads, device }: OpenOptions): Promise<OpenedModel> {
   const { model, arena, languages, step } = trainedMonotonic(run, checkpoint);
-  const options = { beam, threads, redecodes: redecodes(model) };
+  const options = { beam, threads, device, redecodes: redecodes(model) };
   const steps = await createStepModel(model, arena, options, decidingAttention(model));
   return { steps, languages, step, training: policyOf(model.attention) };
 }
@@ -258,6 +261,8 @@ export interface StepModelOptions {
   readonly redecodes?: boolean;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
+  /** What computes. Default cpu. */
+  readonly device?: DeviceChoice;
   /** Id of the token that every output begins with, such as the code of a language. Default: the model chooses. */
   readonly first?: number;
 }
@@ -270,7 +275,8 @@ export async function createStepModel(
   attend?: SourceAttention,
 ): Promise<StepModel> {
   const { beam = searchDefaults.beam, redecodes = false, threads = 1, first } = options;
-  const { encoder, decoder } = stepPrograms(model, arena, { beam, attend, first });
+  const device = deviceFor(options.device ?? 'cpu', arena.parameterCount);
+  const { encoder, decoder } = stepPrograms(model, arena, { beam, attend, first, device });
   const open = async (executable: Executable): Promise<StepProgram> => {
     const session = await Session.create(executable, { threads });
     return {
@@ -281,7 +287,7 @@ export async function createStepModel(
     };
   };
   // Most policies do not look at the attention: a decoder that puts it out is compiled when one does.
-  const attending = () => open(stepPrograms(model, arena, { beam, first, weights: true }).decoder);
+  const attending = () => open(stepPrograms(model, arena, { beam, first, weights: true, device }).decoder);
   const shape = { ...model, beam, redecodes };
   return new StepModel(await open(encoder), await open(decoder), shape, attend === undefined ? attending : undefined);
 }

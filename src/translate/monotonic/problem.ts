@@ -211,6 +211,11 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     return this.batchesOf(this.parts.data.valid);
   }
 
+  /** Brings what `capture` reads into memory. */
+  settle(): Promise<void> {
+    return this.parts.training.settle();
+  }
+
   /** With one task, the state of version 0.1.0: place in the data and nothing else. */
   capture(): Snapshot {
     const { training, learningRate, data } = this.parts;
