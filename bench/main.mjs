@@ -2,6 +2,7 @@
  * The bench: our time against that of a tuned peer, step by step in turn, best of N.
  *
  *     npm run build && node bench/main.mjs [filter] [--repeats N] [--json FILE]
+ *     npm run build && node bench/main.mjs device [toy | Multi30k | CSI300]
  *
  * `filter` is a part of a case's name (cases.mjs). Exit code 1 if a case could not be measured; a missed target is a
  * "no" in the table. Contract of a side: serve.mjs; of a peer in Python: peers/protocol.py.
@@ -13,6 +14,12 @@ import { cases } from './cases.mjs';
 import { findPython, machine } from './environment.mjs';
 import { measurePair } from './pair.mjs';
 import { formatTable, rowsOf } from './table.mjs';
+
+if (process.argv[2] === 'device') {
+  process.argv.splice(2, 1);
+  await import('./device.mjs');
+  process.exit();
+}
 
 const { filter, repeats, json } = commandLine();
 const chosen = cases.filter(({ name }) => name.includes(filter));

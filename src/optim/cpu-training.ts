@@ -1,6 +1,6 @@
 import { type Executable, lower, NO_DROPOUT, type Program, type Value } from '../tensor/index.js';
 import type { Arena, ParameterSpec } from './arena.js';
-import type { InputTypes } from './inference.js';
+import { type Feeds, type InputTypes, parameterFeeds } from './inference.js';
 import { clipByNorm, clipByValue, gradNorm, type Optimizer } from './optimizer.js';
 import {
   floatsOver,
@@ -13,7 +13,7 @@ import {
   shard,
   shardBounds,
 } from './shards.js';
-import type { Engine, KeyedBatch, TrainingConfig } from './training.js';
+import type { Engine, KeyedBatch, StepProgram, TrainingConfig } from './training.js';
 
 /** What is trained, and how. */
 interface CpuSetup {
@@ -54,6 +54,8 @@ export class CpuTraining implements Engine {
     return new CpuTraining(setup, executable, replica, helpers, shared, exchange);
   }
 
+  readonly traffic = { up: 0, down: 0 };
+
   get masked(): boolean {
     return this.executable.masks.length > 0;
   }
@@ -82,6 +84,10 @@ export class CpuTraining implements Engine {
   }
 
   async toHost(): Promise<void> {}
+
+  async programs(batch: Feeds): Promise<StepProgram[]> {
+    return [{ executable: this.executable, feeds: { ...batch, ...parameterFeeds(this.setup.arena) } }];
+  }
 
   async close(): Promise<void> {
     await Promise.all(this.helpers.map((helper) => helper.stop()));

@@ -2,6 +2,7 @@ import {
   add,
   clip as clipped,
   concat,
+  type DeviceFeeds,
   type DeviceName,
   type DeviceValue,
   div,
@@ -11,6 +12,7 @@ import {
   type MaskHash,
   minimum,
   mul,
+  NO_DROPOUT,
   type Program,
   programOf,
   reshape,
@@ -25,10 +27,11 @@ import {
   type Value,
 } from '../tensor/index.js';
 import type { Arena } from './arena.js';
+import type { Feeds } from './inference.js';
 import type { Optimizer, TracedRule } from './optimizer.js';
 import { type Bucket, Residence, ROW, resident } from './residence.js';
 import { gradientName } from './shards.js';
-import type { Engine, KeyedBatch } from './training.js';
+import type { Engine, KeyedBatch, StepProgram } from './training.js';
 
 /** Largest norm of all gradients together, or largest absolute value of each element. */
 export interface Clip {
@@ -70,6 +73,12 @@ export class DeviceTraining implements Engine {
     );
   }
 
+  get traffic(): { readonly up: number; readonly down: number } {
+    const sessions = [this.gradients, this.sum, this.update];
+    const total = (way: 'up' | 'down'): number => sessions.reduce((sum, { traffic }) => sum + traffic[way], 0);
+    return { up: total('up'), down: total('down') };
+  }
+
   get masked(): boolean {
     return this.gradients.executable.masks.length > 0;
   }
@@ -81,11 +90,8 @@ export class DeviceTraining implements Engine {
   ): Promise<void> {
     const { results, gradients } = await this.sumGradients(batches);
     const { residence } = this;
-    const [values, slots] = [await residence.values(), await residence.slots()];
-    const feeds: Record<string, Value | DeviceValue> = { ...values, ...byName('gradients', gradients) };
-    for (const [i, list] of slots.entries()) Object.assign(feeds, byName(`slot.${i}`, list));
-    const rates = Float32Array.from(this.optimizer.rates(learningRate));
-    feeds.rates = { data: rates, shape: [rates.length] };
+    const slots = await residence.slots();
+    const feeds = await this.updateFeeds(gradients, learningRate);
     const { outputs, kept } = await this.update.runKeeping(feeds);
     for (const gradient of gradients) gradient.release();
     try {
@@ -121,9 +127,30 @@ export class DeviceTraining implements Engine {
     return this.residence.toHost();
   }
 
+  async programs(batch: Feeds): Promise<StepProgram[]> {
+    const values = await this.residence.values();
+    const { executable } = this.gradients;
+    const dropoutKey = this.masked ? NO_DROPOUT : undefined;
+    const { kept } = await this.gradients.runKeeping({ ...batch, ...values }, { dropoutKey });
+    return [
+      { executable, feeds: { ...batch, ...values } },
+      { executable: this.update.executable, feeds: await this.updateFeeds(Object.values(kept), 0) },
+    ];
+  }
+
   async close(): Promise<void> {
     for (const session of [this.gradients, this.sum, this.update]) await session.close();
     await this.residence.close();
+  }
+
+  private async updateFeeds(gradients: readonly DeviceValue[], learningRate: number): Promise<DeviceFeeds> {
+    const feeds: Record<string, Value | DeviceValue> = {
+      ...(await this.residence.values()),
+      ...byName('gradients', gradients),
+    };
+    for (const [i, list] of (await this.residence.slots()).entries()) Object.assign(feeds, byName(`slot.${i}`, list));
+    const rates = Float32Array.from(this.optimizer.rates(learningRate));
+    return { ...feeds, rates: { data: rates, shape: [rates.length] } };
   }
 
   private async sumGradients(batches: readonly KeyedBatch[]) {

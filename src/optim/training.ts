@@ -3,7 +3,15 @@ import { InputError } from '../errors.js';
 import type { MaskHash, MaskKey } from '../kernels.js';
 import { Random, type RandomState } from '../random.js';
 import type { Ranks } from '../ranks.js';
-import { firstNonFinite, NO_DROPOUT, type Program, type Run, type Value } from '../tensor/index.js';
+import {
+  type DeviceFeeds,
+  type Executable,
+  firstNonFinite,
+  NO_DROPOUT,
+  type Program,
+  type Run,
+  type Value,
+} from '../tensor/index.js';
 import { Arena } from './arena.js';
 import { CpuTraining } from './cpu-training.js';
 import { type Clip, DeviceTraining } from './device-training.js';
@@ -90,10 +98,20 @@ export interface Engine {
   assign(values: Readonly<Record<string, Value>>): Promise<void>;
   /** Brings parameters and the optimiser's arrays into the arena, if they are elsewhere. */
   toHost(): Promise<void>;
+  /** Bytes sent to a device and got from it so far. */
+  readonly traffic: { readonly up: number; readonly down: number };
+  /** The programs that an update of a batch runs, with what they are given. */
+  programs(batch: Feeds): Promise<StepProgram[]>;
   close(): Promise<void>;
 }
 
 type Outputs = Readonly<Record<string, Value>>;
+
+/** A program of an update, with the values of its inputs. */
+export interface StepProgram {
+  readonly executable: Executable;
+  readonly feeds: DeviceFeeds;
+}
 
 /** A model with its parameters, optimiser and compiled training step. */
 export class Training {
@@ -223,6 +241,16 @@ export class Training {
     this.engine = restarting(this.engine, () => this.start(hash));
   }
 
+  /** Bytes that updates have sent to a device and got from it. */
+  get traffic(): { readonly up: number; readonly down: number } {
+    return this.engine.traffic;
+  }
+
+  /** The programs that an update of this batch runs, with what they are given: to look at where they are computed. */
+  programs(batch: Feeds): Promise<StepProgram[]> {
+    return this.engine.programs(batch);
+  }
+
   /** Ends the workers and releases native memory. */
   close(): Promise<void> {
     return this.engine.close();
@@ -265,10 +293,12 @@ function restarting(old: Engine, start: () => Promise<Engine>): Engine {
   };
   return {
     masked: old.masked,
+    traffic: { up: 0, down: 0 },
     step: async (...args) => (await now()).step(...args),
     gradient: async (...args) => (await now()).gradient(...args),
     assign: async (...args) => (await now()).assign(...args),
     toHost: async () => (await now()).toHost(),
+    programs: async (batch) => (await now()).programs(batch),
     close: async () => (await now()).close(),
   };
 }

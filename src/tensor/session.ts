@@ -69,6 +69,8 @@ export const NO_DROPOUT = 'no dropout';
 /** A compiled program, ready to run with any sizes of its named dimensions. */
 export class Session {
   private masks: MaskMemory | undefined;
+  /** Bytes that runs have sent to a device and got from it. */
+  readonly traffic = { up: 0, down: 0 };
 
   private constructor(
     readonly executable: Executable,
@@ -126,6 +128,7 @@ export class Session {
         : null;
     }
     const results = await this.compute(given, fetches);
+    if (device !== 'cpu') this.count(Object.values(given), Object.values(results));
     const values: Record<string, Value> = {};
     const kept: Record<string, DeviceValue> = {};
     for (const [name, result] of Object.entries(results)) {
@@ -149,6 +152,13 @@ export class Session {
   /** Ends the trace that `profile` began; its file has then been written. */
   endProfile(): void {
     this.session.endProfiling();
+  }
+
+  private count(given: readonly OrtTensor[], results: readonly OrtTensor[]): void {
+    const bytes = (tensors: readonly OrtTensor[]): number =>
+      tensors.reduce((sum, one) => sum + (one.location === 'cpu' ? (one.data as TypedArray).byteLength : 0), 0);
+    this.traffic.up += bytes(given);
+    this.traffic.down += bytes(results);
   }
 
   private async compute(feeds: Record<string, OrtTensor>, fetches: Record<string, OrtTensor | null>) {

@@ -1,6 +1,18 @@
 import { expect } from 'vitest';
 import { Random } from '../../src/random.js';
-import { f64, grad, lower, mul, Session, sum, type Tensor, trace, type Value } from '../../src/tensor/index.js';
+import {
+  type DeviceName,
+  f32,
+  f64,
+  grad,
+  lower,
+  mul,
+  Session,
+  sum,
+  type Tensor,
+  trace,
+  type Value,
+} from '../../src/tensor/index.js';
 
 /** A random f64 value with entries in ±[0.2, 1.2]: away from the kinks of relu, abs and clip at 0. */
 export function randomValue(random: Random, shape: readonly number[]): Value {
@@ -22,6 +34,7 @@ export async function checkGradient(
   values: readonly Value[],
   { named = [], tolerance = 2e-6, step = 1e-5 }: { named?: string[][]; tolerance?: number; step?: number } = {},
 ): Promise<void> {
+  if (process.env.TEST_DEVICE !== undefined) return compareDevices(fn, values, named);
   const types = Object.fromEntries(
     values.map(({ shape }, i) => [`x${i}`, f64(...shape.map((size, axis) => named[i]?.[axis] || size))]),
   );
@@ -65,4 +78,42 @@ export async function checkGradient(
   }
   await session.close();
   await gradientSession.close();
+}
+
+/** The same operation and gradient in f32, on the CPU and on the device that the environment names. */
+async function compareDevices(
+  fn: (...inputs: Tensor[]) => Tensor,
+  values: readonly Value[],
+  named: readonly string[][],
+): Promise<void> {
+  const types = Object.fromEntries(
+    values.map(({ shape }, i) => [`x${i}`, f32(...shape.map((size, axis) => named[i]?.[axis] || size))]),
+  );
+  const program = trace(types, (inputs) => {
+    const tensors: Tensor[] = Object.values(inputs);
+    const out = fn(...tensors);
+    // Weights that differ: gradients of softmax and norms vanish for those that are equal.
+    const gradients = grad(sum(mul(out, mul(out, 0.5))), tensors);
+    return { out, ...Object.fromEntries(gradients.map((gradient, i) => [`d${i}`, gradient])) };
+  });
+  const feeds = Object.fromEntries(
+    values.map(({ data, shape }, i) => [`x${i}`, { data: Float32Array.from(data as Float64Array), shape }]),
+  );
+  const results = [];
+  for (const device of ['cpu', process.env.TEST_DEVICE as DeviceName] as const) {
+    const session = await Session.create(lower(program, { device }));
+    results.push(await session.run(feeds));
+    await session.close();
+  }
+  for (const [name, { data, shape }] of Object.entries(results[0])) {
+    expect(results[1][name].shape).toEqual(shape);
+    const found = results[1][name].data as Float32Array;
+    const largest = (data as Float32Array).reduce((top, value) => Math.max(top, Math.abs(value)), 1);
+    for (let i = 0; i < data.length; i++) {
+      const [expected, actual] = [data[i] as number, found[i]];
+      expect(Math.abs(actual - expected), `${name}, element ${i}: ${actual}, on the CPU ${expected}`).toBeLessThan(
+        1e-5 * largest,
+      );
+    }
+  }
 }
