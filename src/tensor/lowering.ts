@@ -304,11 +304,18 @@ export class Lowering {
   steps(name: string, steps: number): string[] {
     const known = this.splits.get(name);
     if (known !== undefined) return known;
-    const parts = this.graph
-      .multi('Split', [name], steps, { axis: 0, num_outputs: steps })
-      .map((part) => this.op('Squeeze', [part, this.ints([0])]));
+    const parts = this.slices(name, steps).map((part) => this.op('Squeeze', [part, this.ints([0])]));
     this.splits.set(name, parts);
     return parts;
+  }
+
+  /** The slices [1, …] of a tensor along its first axis, of so many. */
+  slices(name: string, count: number): string[] {
+    if (this.device === 'cpu') return this.graph.multi('Split', [name], count, { axis: 0, num_outputs: count });
+    // A kernel of a device writes to a few tensors at most.
+    return Array.from({ length: count }, (_, i) =>
+      this.op('Slice', [name, this.ints([i]), this.ints([i + 1]), this.ints([0])]),
+    );
   }
 
   /** The inverse of `steps`; it remembers the parts, in case they are needed again. */

@@ -106,8 +106,8 @@ const lstmGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: boo
     const mul = (a: string, b: string): string => to.op('Mul', [a, b]);
     const complement = (a: string): string => to.op('Sub', [one, a]);
     const perStep = (name: string, last: number): string[] =>
-      to.graph
-        .multi('Split', [to.reshape(name, [rows, last], [steps, batch, last])], steps, { axis: 0, num_outputs: steps })
+      to
+        .slices(to.reshape(name, [rows, last], [steps, batch, last]), steps)
         .map((part) => to.reshape(part, [1, batch, last], [batch, last]));
 
     // Gates again, all steps at once: [T·B, H] each.
