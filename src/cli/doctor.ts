@@ -2,9 +2,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
 import type { Command } from 'commander';
+import { graphicsCards } from '../devices.js';
 import { commonKeys, workersOf } from '../run/config/load.js';
 import { toolVersion } from '../run/versions.js';
 import { IR_VERSION, OPSET } from '../tensor/onnx.js';
+import { checkDevice, type DeviceCheck } from './doctor-device.js';
 import { colorsFor } from './terminal.js';
 
 /** What `tcts doctor` found; `--json` prints it as it is. */
@@ -17,14 +19,23 @@ export interface Diagnosis {
     gemmGflops: Readonly<Record<string, number>>;
     gruSamplesPerSecond: Readonly<Record<string, number>>;
   };
+  /** Graphics cards, and what WebGPU does on the one that it uses; null where there is none. */
+  readonly device: DeviceCheck | null;
   /** What is absent, and how to get it. Empty when all is well. */
-  readonly missing: readonly { what: string; needed: string; remedy: string; fatal: boolean }[];
+  readonly missing: readonly Missing[];
+}
+
+interface Missing {
+  readonly what: string;
+  readonly needed: string;
+  readonly remedy: string;
+  readonly fatal: boolean;
 }
 
 export function registerDoctor(program: Command): void {
   program
     .command('doctor')
-    .description('Check the installation: versions, cores, SIMD features, threads, speed, and what is missing.')
+    .description('Check the installation: versions, cores, SIMD features, graphics cards, speed, and what is missing.')
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nExample:\n  tcts doctor')
     .action(async ({ json }: { json?: boolean }) => {
@@ -62,11 +73,35 @@ async function diagnose(): Promise<Diagnosis> {
     },
     defaults: { threads, workers: workersOf({ threads, workers: commonKeys.workers.parse(undefined) }) },
     speed: { gemmGflops: await measure(gemmSpeed), gruSamplesPerSecond: await measure(gruSpeed) },
+    device: broken ? null : await deviceCheck(missing),
     missing,
   };
 }
 
-function describe({ versions, machine, defaults, speed, missing }: Diagnosis): string {
+/** A card whose driver does not serve is something that is missing. */
+async function deviceCheck(missing: Missing[]): Promise<DeviceCheck | null> {
+  const cards = graphicsCards();
+  if (cards.length === 0) return null;
+  try {
+    return await checkDevice('webgpu', cards);
+  } catch (error) {
+    const remedy = error instanceof Error ? error.message : String(error);
+    missing.push({ what: 'WebGPU', needed: `computes on ${cards[0].name}`, remedy, fatal: false });
+    return null;
+  }
+}
+
+function deviceWords(check: DeviceCheck | null): string {
+  if (check === null) return 'none that can be used; docs/devices.md';
+  const { cards, largestMiB, difference, updatesPerSecond } = check;
+  const most = largestMiB === 2048 ? 'at least 2,048 MiB' : `${largestMiB.toLocaleString('en')} MiB`;
+  return (
+    `${cards.map(({ name }) => name).join(', ')}: tensors of ${most}, losses within ${difference.toExponential(0)} of the CPU, ` +
+    `${updatesPerSecond.device} updates/s of a small GRU (CPU ${updatesPerSecond.cpu})`
+  );
+}
+
+function describe({ versions, machine, defaults, speed, device, missing }: Diagnosis): string {
   const each = (figures: Readonly<Record<string, number>>, unit: string, thing: string): string =>
     Object.entries(figures)
       .map(([count, value]) => `${value.toLocaleString('en')} ${unit} with ${some(Number(count), thing)}`)
@@ -82,6 +117,7 @@ function describe({ versions, machine, defaults, speed, missing }: Diagnosis): s
     ['threads in use', `${defaults.threads} by default, as ${some(defaults.workers, 'data-parallel worker')}${others}`],
     ['matrix product', each(speed.gemmGflops, 'GFLOP/s', 'thread')],
     ['GRU training', each(speed.gruSamplesPerSecond, 'samples/s', 'worker')],
+    ['graphics card', deviceWords(device)],
   ];
   const { bold, green, red, yellow } = colorsFor(process.stdout);
   const table = rows.map(([name, value]) => `${bold(name.padEnd(15))} ${value}\n`).join('');
@@ -92,8 +128,8 @@ function describe({ versions, machine, defaults, speed, missing }: Diagnosis): s
   return table + (gaps.join('') || `${green('nothing is missing')}\n`);
 }
 
-function whatIsMissing(): Diagnosis['missing'] {
-  const found: { what: string; needed: string; remedy: string; fatal: boolean }[] = [];
+function whatIsMissing(): Missing[] {
+  const found: Missing[] = [];
   if (packageVersion('onnxruntime-node') === undefined) {
     found.push({
       what: 'onnxruntime-node',

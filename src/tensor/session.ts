@@ -1,4 +1,4 @@
-import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
+import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { type DeviceName, deviceFailure, deviceMissing } from '../devices.js';
 import { InputError } from '../errors.js';
 import { type MaskKey, MaskMemory } from '../kernels.js';
@@ -15,6 +15,9 @@ import {
   type Value,
 } from './tensor.js';
 import { type Program, programOf } from './trace.js';
+
+// What goes wrong is thrown; the runtime would print it as well, in its own words.
+env.logLevel = 'fatal';
 
 /** How a session computes. */
 export interface SessionOptions {

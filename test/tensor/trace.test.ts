@@ -271,3 +271,10 @@ describe('firstNonFinite', () => {
     expect(await t.firstNonFinite(program, { x: vector(1, Number.NaN) })).toMatchObject({ op: 'input', site: 'x' });
   });
 });
+
+it('the sum of two tensors that are both expanded has the shape that they are expanded to', () => {
+  const { outputs } = t.trace({ x: t.f32(1), y: t.f32(1) }, ({ x, y }) => ({
+    out: t.add(t.broadcastTo(x, [4]), t.broadcastTo(y, [4])),
+  }));
+  expect(outputs.get('out')?.shape).toEqual([4]);
+});

@@ -104,7 +104,8 @@ function keepsShape(x: Tensor, other: Tensor): boolean {
 }
 
 function binary(op: Op, a: Tensor, b: Tensor): Tensor {
-  const [x, y] = [unexpanded(a, b), unexpanded(b, a)];
+  const x = unexpanded(a, b);
+  const y = unexpanded(b, x);
   return record(op, [x, y], {})[0];
 }
 
