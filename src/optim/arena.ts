@@ -122,12 +122,18 @@ export class Arena {
   /** Runs something with the trained parameters θ + factor·shift; they then have the bits they had before. */
   async shifted<T>(shift: Float32Array, factor: number, body: () => Promise<T>): Promise<T> {
     const before = this.values.slice(0, this.length);
-    for (let i = 0; i < before.length; i++) this.values[i] = before[i] + factor * shift[i];
+    this.writeShifted(shift, factor, this.values);
     try {
       return await body();
     } finally {
       this.values.set(before as never);
     }
+  }
+
+  /** Writes the trained parameters θ + factor·shift. */
+  writeShifted(shift: Float32Array, factor: number, out: Float32Array | Float64Array): void {
+    const { values, length } = this;
+    for (let i = 0; i < length; i++) out[i] = values[i] + factor * shift[i];
   }
 
   /** Sets all gradients to 0. */

@@ -72,7 +72,7 @@ export interface InferenceConfig<I extends InputTypes> {
   readonly arena: Arena;
   /** Threads inside one operation, of a single run. Default 1. */
   readonly threads?: number;
-  /** Cores that `runMany` keeps busy, each with runs of its own. Not with ranks. Default 1. */
+  /** Cores that `runMany` keeps busy, each with runs of its own, and `runAround` two of them. Not with ranks. Default 1. */
   readonly workers?: number;
   /** Multiply with parameters in 8 bits: faster, right to about 1 % (`inEightBits`). Default false. */
   readonly eightBit?: boolean;
@@ -89,6 +89,7 @@ export class Inference {
 
   private constructor(
     private readonly session: Session,
+    private readonly arena: Arena,
     private readonly parameters: Readonly<Record<string, Value>>,
     private readonly division: Division | undefined,
     private readonly helpers: Helpers | undefined,
@@ -105,7 +106,7 @@ export class Inference {
     const helpers = workers > 1 && ranks === undefined ? new Helpers(executable, arena, names, workers - 1) : undefined;
     // What helpers compute must be what is computed here.
     const threads = helpers === undefined ? config.threads : 1;
-    return new Inference(await Session.create(executable, { threads }), feeds, division, helpers);
+    return new Inference(await Session.create(executable, { threads }), arena, feeds, division, helpers);
   }
 
   /** Computes the outputs with the current parameters. */
@@ -155,6 +156,27 @@ export class Inference {
     }
     await Promise.all(running);
     if (failures.length > 0) throw failures[0];
+  }
+
+  /**
+   * The outputs with the trained parameters θ + shift and θ − shift, side by side if there is another core. The parameters
+   * then have the bits they had before.
+   */
+  async runAround(
+    feeds: Feeds,
+    shift: Float32Array,
+  ): Promise<[ahead: Record<string, Value>, behind: Record<string, Value>]> {
+    const { helpers, arena } = this;
+    // Whoever asks will ask again: threads that have not started are waited for by nobody.
+    helpers?.start();
+    const helper = helpers?.areReady ? helpers.free() : undefined;
+    if (helpers === undefined || helper === undefined) {
+      const ahead = await arena.shifted(shift, 1, () => this.run(feeds));
+      return [ahead, await arena.shifted(shift, -1, () => this.run(feeds))];
+    }
+    helpers.begin(shift, -1);
+    const behind = helpers.send(helper, feeds, 'copied');
+    return Promise.all([arena.shifted(shift, 1, () => this.runHere(feeds)), behind]);
   }
 
   /** Releases native memory and threads. */
@@ -229,10 +251,15 @@ class Helpers {
     this.sharedValues = new SharedArrayBuffer(arena.values.byteLength);
   }
 
-  /** Shares the parameters as they are now. The first time, the threads are started: they help as soon as they can. */
-  begin(): void {
+  /**
+   * Shares the parameters as they are now, or θ + factor·shift. The first time, the threads are started: they help as
+   * soon as they can.
+   */
+  begin(shift?: Float32Array, factor = 1): void {
     const { arena, sharedValues } = this;
-    floatsOver(sharedValues, arena.dtype).set(arena.values as never);
+    const shared = floatsOver(sharedValues, arena.dtype);
+    shared.set(arena.values as never);
+    if (shift !== undefined) arena.writeShifted(shift, factor, shared);
     this.version++;
     this.start();
   }
@@ -260,9 +287,10 @@ class Helpers {
     return this.ready.find(({ pending }) => pending < DEPTH);
   }
 
-  send(helper: Helper, feeds: Feeds): Promise<Record<string, Value>> {
+  /** Inputs are given away, or copied for those who need them again. */
+  send(helper: Helper, feeds: Feeds, how: 'given' | 'copied' = 'given'): Promise<Record<string, Value>> {
     const buffers = new Set(Object.values(feeds).map(({ data }) => data.buffer as ArrayBuffer));
-    return helper.run({ feeds, version: this.version }, [...buffers]);
+    return helper.run({ feeds, version: this.version }, how === 'given' ? [...buffers] : []);
   }
 
   async stop(): Promise<void> {

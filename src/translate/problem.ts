@@ -321,14 +321,19 @@ export function waitInfluence(options: WaitInfluenceOptions): InfluenceAccess<re
     pieces: pieces.length,
     gradient: (piece, out) => gradient([collate(reward, pieces[piece], { split: 'valid' })], out),
     sample: (batches, samples) => spacedPlaces(pairCount(batches), samples),
-    losses: async (batches, places) => {
-      const A = anchors.length;
-      const repeated = Int32Array.from({ length: places.length * A }, (_, at) => places[Math.floor(at / A)]);
-      const pairs = selectPairs(batches, repeated);
-      const asked = Int32Array.from(repeated, (_, at) => waits[anchors[at % A]]);
-      const { plain } = await evaluation.sentences(pairs, asked);
-      const perToken = plain.map((sum, at) => sum / pairs.targetLengths[at]);
-      return interpolated(perToken, anchors, K);
+    lossesAround: async (batches, places, shift) => {
+      const pairs = selectPairs(batches, places);
+      const measured = anchors.map((task) => waits[task]);
+      const [ahead, behind] = await evaluation.aroundUnderWaits(pairs, measured, shift);
+      const perToken = (sums: Float32Array): Float32Array => {
+        const losses = new Float32Array(sums.length); // [n, anchors]
+        for (let at = 0; at < sums.length; at++) {
+          const [anchor, i] = [Math.floor(at / pairs.size), at % pairs.size];
+          losses[i * anchors.length + anchor] = sums[at] / pairs.targetLengths[i];
+        }
+        return interpolated(losses, anchors, K);
+      };
+      return [perToken(ahead), perToken(behind)];
     },
   });
 }

@@ -153,10 +153,12 @@ export class Influence<Batch> implements Strategy<Batch> {
       isMeasured || this.trust > 0 ? await this.features(batch, status, this.shuffling) : new Float32Array();
     if (isMeasured) await this.measure(batch, features);
     const tasks = new Int32Array(size);
-    let entropy = 0;
-    for (const [i, row] of (await this.distributions(batch, features)).entries()) {
-      tasks[i] = this.draws.categorical(row);
-      entropy += entropyOf(row);
+    const rows = await this.distributions(batch, features);
+    let [entropy, ofRow] = [0, 0];
+    for (let i = 0; i < size; i++) {
+      tasks[i] = this.draws.categorical(rows[i]);
+      if (i === 0 || rows[i] !== rows[i - 1]) ofRow = entropyOf(rows[i]);
+      entropy += ofRow;
     }
     return { kind: 'sampled', tasks, weights: new Float32Array(size).fill(1), entropy: entropy / size };
   }
@@ -312,13 +314,22 @@ function advantagesOf(credits: Float32Array, K: number): Float32Array {
  * α_iT ∝ (π_iT ∕ mean of π_T)^(1 − γ). With γ = 1 all of it is uniform.
  */
 export function drawnFrom(policies: readonly (readonly number[])[], explore: number): number[][] {
-  const shares = policies[0].map((_, task) => policies.reduce((sum, row) => sum + row[task], 0) / policies.length);
-  return policies.map((row) => {
-    const best = Math.max(...row);
-    const chosen = normalised(row.map((p) => (p < best / Math.E ? 0 : p)));
-    const affinity = normalised(row.map((p, task) => (p / shares[task]) ** (1 - explore)));
-    return chosen.map((p, task) => (1 - explore) * p + explore * affinity[task]);
-  });
+  const shares = new Array<number>(policies[0].length).fill(0);
+  for (const row of policies) for (let task = 0; task < row.length; task++) shares[task] += row[task];
+  for (let task = 0; task < shares.length; task++) shares[task] /= policies.length;
+  const drawn: number[][] = [];
+  for (const [i, row] of policies.entries()) {
+    // Rows are often one and the same.
+    drawn.push(i > 0 && row === policies[i - 1] ? drawn[i - 1] : drawnFromRow(row, shares, explore));
+  }
+  return drawn;
+}
+
+function drawnFromRow(row: readonly number[], shares: readonly number[], explore: number): number[] {
+  const best = Math.max(...row);
+  const chosen = normalised(row.map((p) => (p < best / Math.E ? 0 : p)));
+  const affinity = normalised(row.map((p, task) => (p / shares[task]) ** (1 - explore)));
+  return chosen.map((p, task) => (1 - explore) * p + explore * affinity[task]);
 }
 
 function normalised(values: readonly number[]): number[] {

@@ -30,6 +30,14 @@ interface Measurement extends Slopes {
   readonly features: Float32Array;
 }
 
+/** Of each task; they stay what they are, whatever the policy. */
+interface Means {
+  /** Of |d|. */
+  readonly slopes: readonly number[];
+  /** Of ℓ. */
+  readonly losses: readonly number[];
+}
+
 /** What the losses at two points say. */
 export function slopesOf({ ahead, behind }: Pick<ShiftedLosses, 'ahead' | 'behind'>, K: number): Slopes {
   const losses = ahead.map((loss, at) => (loss + behind[at]) / 2);
@@ -64,6 +72,8 @@ function median(values: Float32Array): number {
  */
 export class Measurements {
   private kept: Measurement[] = [];
+  /** Of those kept. */
+  private means: Means[] = [];
 
   constructor(
     private readonly width: number,
@@ -73,20 +83,25 @@ export class Measurements {
   ) {}
 
   add(features: Float32Array, { slopes, losses, typical }: Slopes): void {
-    this.kept.push({ features, slopes, losses, typical });
-    if (this.kept.length > this.memory) this.kept.shift();
+    const measurement = { features, slopes, losses, typical };
+    this.kept.push(measurement);
+    this.means.push(this.meansOf(measurement));
+    if (this.kept.length <= this.memory) return;
+    this.kept.shift();
+    this.means.shift();
   }
 
   /** The credits under a policy that is the same for all samples. */
   credit(policy: readonly number[]): Credit {
-    const scales = this.perTask(({ slopes }, at) => Math.abs(slopes[at])).map((values) => meanOf(values));
-    const directions = this.perTask(({ slopes }, at, task) => squash(slopes[at], scales[task]));
-    const sizes = this.perTask(({ losses }, at) => losses[at]);
-    const unit = Math.max(LEAST_UNIT, ...directions.map((values) => meanOf(values)));
-    const loss = sizes.reduce((sum, values, task) => sum + policy[task] * meanOf(values), 0);
+    const { kept, means, tasks: K } = this;
+    const scales = this.overall(means.map(({ slopes }) => slopes));
+    const directions = kept.map(({ slopes }) => Float64Array.from(slopes, (d, at) => squash(d, scales[at % K])));
+    const unit = Math.max(LEAST_UNIT, ...this.overall(directions.map((values, m) => this.perTask(kept[m], values))));
+    const sizes = this.overall(means.map(({ losses }) => losses));
+    const loss = sizes.reduce((sum, size, task) => sum + policy[task] * size, 0);
     const rule = { scales, unit, loss };
-    const credits = this.perTask((of, at, task) => creditOf(of, at, task, rule));
-    return { ...rule, means: credits.map((values) => meanOf(values)) };
+    const credits = directions.map((values, m) => values.map((value, at) => creditOf(kept[m], at, value, rule)));
+    return { ...rule, means: this.overall(credits.map((values, m) => this.perTask(kept[m], values))) };
   }
 
   /** So many measured samples with their credits [n, K], drawn with repetition. */
@@ -98,7 +113,7 @@ export class Measurements {
       const from = this.kept[random.int(this.kept.length)];
       const i = random.int(from.slopes.length / K);
       features.set(from.features.subarray(i * width, (i + 1) * width), row * width);
-      credits.set(this.creditsOf(from, i, credit), row * K);
+      this.writeCredits(from, i, credit, credits.subarray(row * K, (row + 1) * K));
     }
     return { features, credits };
   }
@@ -108,7 +123,9 @@ export class Measurements {
     const K = this.tasks;
     const of = this.kept[this.kept.length - 1];
     const credits = new Float32Array(of.slopes.length);
-    for (let i = 0; i < credits.length / K; i++) credits.set(this.creditsOf(of, i, credit), i * K);
+    for (let i = 0; i < credits.length / K; i++) {
+      this.writeCredits(of, i, credit, credits.subarray(i * K, (i + 1) * K));
+    }
     return { features: of.features, credits };
   }
 
@@ -129,43 +146,61 @@ export class Measurements {
       losses: array(`${i}.losses`),
       typical: array(`${i}.typical`),
     }));
+    this.means = this.kept.map((measurement) => this.meansOf(measurement));
   }
 
-  private creditsOf(of: Slopes, sample: number, credit: Credit): number[] {
-    const K = this.tasks;
-    const values = Array.from({ length: K }, (_, task) => creditOf(of, sample * K + task, task, credit));
+  /** The credits [K] of a sample. */
+  private writeCredits(of: Slopes, sample: number, credit: Credit, out: Float32Array): void {
+    const { tasks: K } = this;
+    const { scales } = credit;
+    let [sum, known] = [0, 0];
+    for (let task = 0, at = sample * K; task < K; task++, at++) {
+      const value = creditOf(of, at, squash(of.slopes[at], scales[task]), credit);
+      out[task] = value;
+      if (Number.isNaN(value)) continue;
+      sum += value;
+      known++;
+    }
+    if (known === K) return;
     // A task without a label is neither better nor worse than the others.
-    const mean = meanOf(values);
-    return values.map((value) => (Number.isNaN(value) ? mean : value));
+    const mean = known === 0 ? 0 : sum / known;
+    for (let task = 0; task < K; task++) if (Number.isNaN(out[task])) out[task] = mean;
   }
 
-  /** For each task, the mean of a value over the known slopes of each measurement; NaN where none is known. */
-  private perTask(value: (of: Slopes, at: number, task: number) => number): number[][] {
-    const K = this.tasks;
-    return Array.from({ length: K }, (_, task) =>
-      this.kept.map((measurement) => {
-        const { slopes } = measurement;
-        let [sum, count] = [0, 0];
-        for (let at = task; at < slopes.length; at += K) {
-          if (Number.isNaN(slopes[at])) continue;
-          sum += value(measurement, at, task);
-          count++;
-        }
-        return sum / count;
-      }),
-    );
+  private meansOf(of: Slopes): Means {
+    return { slopes: this.perTask(of, of.slopes.map(Math.abs)), losses: this.perTask(of, of.losses) };
+  }
+
+  /** For each task, the mean of values [n, K] where the slope is known; NaN where none is. */
+  private perTask({ slopes }: Slopes, values: Float32Array | Float64Array): number[] {
+    const { tasks: K } = this;
+    return Array.from({ length: K }, (_, task) => {
+      let [sum, count] = [0, 0];
+      for (let at = task; at < slopes.length; at += K) {
+        if (Number.isNaN(slopes[at])) continue;
+        sum += values[at];
+        count++;
+      }
+      return sum / count;
+    });
+  }
+
+  /** For each task, the mean over all measurements of their means. */
+  private overall(means: readonly (readonly number[])[]): number[] {
+    return Array.from({ length: this.tasks }, (_, task) => meanOf(means.map((of) => of[task])));
   }
 }
 
+/** @param direction d̂ */
 function creditOf(
-  { slopes, losses, typical }: Slopes,
+  { losses, typical }: Slopes,
   at: number,
-  task: number,
+  direction: number,
   { scales, unit, loss }: Pick<Credit, 'scales' | 'unit' | 'loss'>,
 ): number {
   const usual = Math.max(loss, typical[Math.floor(at / scales.length)]);
   const excess = usual > 0 ? Math.max(0, Math.min(losses[at] / usual, LARGEST) - NORMAL) : 0;
-  return squash(slopes[at], scales[task]) / unit - excess / 2;
+  return direction / unit - excess / 2;
 }
 
 /** d ∕ √(d² + s²), between −1 and 1. */
