@@ -130,10 +130,11 @@ export class Arena {
     }
   }
 
-  /** Writes the trained parameters θ + factor·shift. */
+  /** Writes all parameters into an array laid out as the values: the trained ones are θ + factor·shift. */
   writeShifted(shift: Float32Array, factor: number, out: Float32Array | Float64Array): void {
     const { values, length } = this;
     for (let i = 0; i < length; i++) out[i] = values[i] + factor * shift[i];
+    out.set(values.subarray(length) as never, length);
   }
 
   /** Sets all gradients to 0. */

@@ -86,6 +86,8 @@ export interface InferenceConfig<I extends InputTypes> {
 export class Inference {
   /** Whether `runMany` has had too few runs for threads of their own. */
   private hasRunFew = false;
+  /** Room for parameters that are not those of the arena. */
+  private elsewhere: ReturnType<typeof parametersElsewhere> | undefined;
 
   private constructor(
     private readonly session: Session,
@@ -111,13 +113,7 @@ export class Inference {
 
   /** Computes the outputs with the current parameters. */
   run(feeds: Feeds, options?: Run): Promise<Record<string, Value>> {
-    const { division } = this;
-    if (division === undefined) return this.runHere(feeds, options);
-    const samples = samplesOf(feeds, division.inputs, division.batch) ?? 0;
-    // A few samples are computed by all: sooner done than sent, and in the same way as by a single process.
-    return samples < WORTH_SENDING * division.ranks.size
-      ? this.runHere(feeds, options)
-      : this.runTogether(feeds, samples, division, options);
+    return this.runWith({ ...feeds, ...this.parameters }, options);
   }
 
   /**
@@ -149,7 +145,7 @@ export class Inference {
     for (let i = 0; i < count && failures.length === 0; i++) {
       const received = (outputs: Record<string, Value>): void => take(outputs, i);
       const helper = helpers.free();
-      if (helper === undefined) here = start(this.runHere(feedsOf(i)).then(received));
+      if (helper === undefined) here = start(this.run(feedsOf(i)).then(received));
       else start(helpers.send(helper, feedsOf(i)).then(received));
       // One run at a time here, and each helper has its next one waiting.
       while (here !== undefined && running.has(here) && helpers.free() === undefined) await Promise.race(running);
@@ -159,24 +155,27 @@ export class Inference {
   }
 
   /**
-   * The outputs with the trained parameters θ + shift and θ − shift, side by side if there is another core. The parameters
-   * then have the bits they had before.
+   * The outputs with the trained parameters θ + shift and θ − shift, side by side if there is another core. The arena stays
+   * as it is.
    */
   async runAround(
     feeds: Feeds,
     shift: Float32Array,
   ): Promise<[ahead: Record<string, Value>, behind: Record<string, Value>]> {
     const { helpers, arena } = this;
-    // Whoever asks will ask again: threads that have not started are waited for by nobody.
+    this.elsewhere ??= parametersElsewhere(arena, Object.keys(this.parameters));
+    const { values, parameters } = this.elsewhere;
+    const runHere = (factor: number): Promise<Record<string, Value>> => {
+      arena.writeShifted(shift, factor, values);
+      return this.runWith({ ...feeds, ...parameters });
+    };
+    // Whoever asks will ask again; nobody waits for the threads to start.
     helpers?.start();
     const helper = helpers?.areReady ? helpers.free() : undefined;
-    if (helpers === undefined || helper === undefined) {
-      const ahead = await arena.shifted(shift, 1, () => this.run(feeds));
-      return [ahead, await arena.shifted(shift, -1, () => this.run(feeds))];
-    }
-    helpers.begin(shift, -1);
+    if (helpers === undefined || helper === undefined) return [await runHere(1), await runHere(-1)];
+    helpers.begin((shared) => arena.writeShifted(shift, -1, shared));
     const behind = helpers.send(helper, feeds, 'copied');
-    return Promise.all([arena.shifted(shift, 1, () => this.runHere(feeds)), behind]);
+    return Promise.all([runHere(1), behind]);
   }
 
   /** Releases native memory and threads. */
@@ -185,12 +184,19 @@ export class Inference {
     await this.session.close();
   }
 
-  private runHere(feeds: Feeds, options?: Run): Promise<Record<string, Value>> {
-    return this.session.run({ ...feeds, ...this.parameters }, options);
+  /** @param given inputs and parameters */
+  private runWith(given: Feeds, options?: Run): Promise<Record<string, Value>> {
+    const { division } = this;
+    if (division === undefined) return this.session.run(given, options);
+    const samples = samplesOf(given, division.inputs, division.batch) ?? 0;
+    // A few samples are computed by all: sooner done than sent, and in the same way as by a single process.
+    return samples < WORTH_SENDING * division.ranks.size
+      ? this.session.run(given, options)
+      : this.runTogether(given, samples, division, options);
   }
 
   private async runTogether(
-    feeds: Feeds,
+    given: Feeds,
     samples: number,
     { ranks, inputs, batch }: Division,
     options: Run = {},
@@ -202,7 +208,8 @@ export class Inference {
       throw new RangeError(`what ranks compute together is made of samples and returned, unlike ${whole ?? 'into'}`);
     }
     const range = shardBounds(samples, ranks.size)[ranks.rank];
-    const parts = ranks.share(await this.runHere(shard(feeds, inputs, batch, range), options));
+    const own = { ...given, ...shard(given, inputs, batch, range) };
+    const parts = ranks.share(await this.session.run(own, options));
     return Object.fromEntries(
       outputs.map((name) => {
         const values = parts.map((part) => part[name]);
@@ -210,6 +217,13 @@ export class Inference {
       }),
     );
   }
+}
+
+/** Parameters of a program in an array of their own, laid out as the arena's values. */
+function parametersElsewhere(arena: Arena, names: readonly string[]) {
+  const values = arena.values.slice();
+  const parameters = names.map((name) => [name, { data: arena.view(values, name), shape: arena.shape(name) }] as const);
+  return { values, parameters: Object.fromEntries(parameters) as Record<string, Value> };
 }
 
 /** Runs that are worth waiting for threads to start. */
@@ -251,15 +265,9 @@ class Helpers {
     this.sharedValues = new SharedArrayBuffer(arena.values.byteLength);
   }
 
-  /**
-   * Shares the parameters as they are now, or θ + factor·shift. The first time, the threads are started: they help as
-   * soon as they can.
-   */
-  begin(shift?: Float32Array, factor = 1): void {
-    const { arena, sharedValues } = this;
-    const shared = floatsOver(sharedValues, arena.dtype);
-    shared.set(arena.values as never);
-    if (shift !== undefined) arena.writeShifted(shift, factor, shared);
+  /** Shares the parameters as they are now, or others. The first time, the threads are started: they help as soon as they can. */
+  begin(write = (shared: Float32Array | Float64Array) => shared.set(this.arena.values as never)): void {
+    write(floatsOver(this.sharedValues, this.arena.dtype));
     this.version++;
     this.start();
   }

@@ -249,8 +249,7 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
       for (const name of ofSingleTasks) arena.view(out, name).fill(0);
     },
     shift: (gradient, out) => {
-      training.direction(gradient, out);
-      const length = norm(out);
+      const length = training.direction(gradient, out);
       if (length === 0) return;
       const factor = (RELATIVE_LENGTH * norm(arena.values.subarray(0, arena.length))) / length;
       for (let i = 0; i < out.length; i++) out[i] *= factor;

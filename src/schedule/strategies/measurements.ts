@@ -93,15 +93,18 @@ export class Measurements {
 
   /** The credits under a policy that is the same for all samples. */
   credit(policy: readonly number[]): Credit {
-    const { kept, means, tasks: K } = this;
+    const { kept, means } = this;
     const scales = this.overall(means.map(({ slopes }) => slopes));
-    const directions = kept.map(({ slopes }) => Float64Array.from(slopes, (d, at) => squash(d, scales[at % K])));
+    const directions = kept.map(({ slopes }) => directionsOf(slopes, scales));
     const unit = Math.max(LEAST_UNIT, ...this.overall(directions.map((values, m) => this.perTask(kept[m], values))));
     const sizes = this.overall(means.map(({ losses }) => losses));
     const loss = sizes.reduce((sum, size, task) => sum + policy[task] * size, 0);
     const rule = { scales, unit, loss };
-    const credits = directions.map((values, m) => values.map((value, at) => creditOf(kept[m], at, value, rule)));
-    return { ...rule, means: this.overall(credits.map((values, m) => this.perTask(kept[m], values))) };
+    const credits = directions.map((values, m) => {
+      for (let at = 0; at < values.length; at++) values[at] = creditOf(kept[m], at, values[at], rule);
+      return this.perTask(kept[m], values);
+    });
+    return { ...rule, means: this.overall(credits) };
   }
 
   /** So many measured samples with their credits [n, K], drawn with repetition. */
@@ -203,6 +206,16 @@ function creditOf(
   return direction / unit - excess / 2;
 }
 
+/** d̂ of slopes [n, K]. */
+function directionsOf(slopes: Float32Array, scales: readonly number[]): Float64Array {
+  const directions = new Float64Array(slopes.length);
+  for (let at = 0, task = 0; at < slopes.length; at++, task++) {
+    if (task === scales.length) task = 0;
+    directions[at] = squash(slopes[at], scales[task]);
+  }
+  return directions;
+}
+
 /** d ∕ √(d² + s²), between −1 and 1. */
 function squash(slope: number, scale: number): number {
   return slope === 0 ? 0 : slope / Math.sqrt(slope * slope + scale * scale);
@@ -247,9 +260,9 @@ export class Relevance {
     const advantages = centred(credits, K);
     const covariances = new Float32Array(F * K);
     for (let i = 0; i < n; i++) {
-      for (let j = 0; j < F; j++) {
+      for (let j = 0, at = 0; j < F; j++) {
         const z = (features[i * F + j] - mean[j]) * inverseStd[j];
-        for (let task = 0; task < K; task++) covariances[j * K + task] += (z * advantages[i * K + task]) / n;
+        for (let task = 0; task < K; task++, at++) covariances[at] += (z * advantages[i * K + task]) / n;
       }
     }
     this.evidence.add(covariances);
@@ -339,10 +352,11 @@ export class Evidence {
     const n = kept.length;
     if (n < FEWEST) return;
     const bound = 2 * Math.log(effects / ALPHA) + Math.log(1 + n);
-    const found = Array.from({ length: effects }, (_, effect) => moments(kept, effect));
-    const common = found.reduce((sum, { correlation }) => sum + correlation, 0) / effects;
+    const { means, squares, correlations } = moments(kept, effects);
+    const common = correlations.reduce((sum, correlation) => sum + correlation, 0) / effects;
     for (let effect = 0; effect < effects; effect++) {
-      const z = (n - 1) * Math.log1p(squaredT(found[effect], common, n) / (n - 1));
+      const correlation = Math.max(correlations[effect], common);
+      const z = (n - 1) * Math.log1p(squaredT(means[effect], squares[effect], correlation, n) / (n - 1));
       if (z > bound) strongest[effect] = Math.max(strongest[effect], 1 / (1 + Math.exp((bound - z) / 2)));
     }
   }
@@ -361,32 +375,41 @@ export class Evidence {
 }
 
 interface Moments {
-  readonly mean: number;
+  readonly means: Float64Array;
   /** Σ (x − mean)² */
-  readonly squares: number;
+  readonly squares: Float64Array;
   /** Of neighbouring estimates. */
-  readonly correlation: number;
+  readonly correlations: Float64Array;
 }
 
-function moments(estimates: readonly Float32Array[], effect: number): Moments {
+/** Of each effect, in passes along the estimates. */
+function moments(estimates: readonly Float32Array[], effects: number): Moments {
   const n = estimates.length;
-  const mean = estimates.reduce((sum, of) => sum + of[effect], 0) / n;
-  let [squares, products] = [0, 0];
+  const [means, squares, correlations] = [0, 1, 2].map(() => new Float64Array(effects));
+  for (const of of estimates) for (let effect = 0; effect < effects; effect++) means[effect] += of[effect];
+  for (let effect = 0; effect < effects; effect++) means[effect] /= n;
+  const products = correlations;
   for (let i = 0; i < n; i++) {
-    const off = estimates[i][effect] - mean;
-    squares += off * off;
-    if (i > 0) products += off * (estimates[i - 1][effect] - mean);
+    const [of, before] = [estimates[i], estimates[i - 1]];
+    for (let effect = 0; effect < effects; effect++) {
+      const off = of[effect] - means[effect];
+      squares[effect] += off * off;
+      if (i > 0) products[effect] += off * (before[effect] - means[effect]);
+    }
   }
-  const raw = squares === 0 ? 0 : products / squares;
-  // Short sequences hide correlation, on average by this much (Kendall 1954).
-  return { mean, squares, correlation: raw + (1 + 3 * raw) / n };
+  for (let effect = 0; effect < effects; effect++) {
+    const raw = squares[effect] === 0 ? 0 : products[effect] / squares[effect];
+    // Short sequences hide correlation, on average by this much (Kendall 1954).
+    correlations[effect] = raw + (1 + 3 * raw) / n;
+  }
+  return { means, squares, correlations };
 }
 
 /** t² of an effect, with the correlation that it shows or that all show on average if that is more. */
-function squaredT({ mean, squares, correlation }: Moments, common: number, n: number): number {
+function squaredT(mean: number, squares: number, correlation: number, n: number): number {
   if (mean === 0) return 0;
   if (squares === 0) return Number.POSITIVE_INFINITY;
-  const r = Math.min(Math.max(0, correlation, common), LARGEST_CORRELATION);
+  const r = Math.min(Math.max(0, correlation), LARGEST_CORRELATION);
   return mean ** 2 / (((squares / (n - 1) / n) * (1 + r)) / (1 - r));
 }
 
