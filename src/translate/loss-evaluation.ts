@@ -125,13 +125,18 @@ const noWeights = ({ size }: Batch): Float32Array => new Float32Array(size);
 
 /** All pairs of a split, by length. A sentence longer than the bound has a batch of its own. */
 export function inOrder(pairs: PairedSequences, maxTokens: number): Generator<Batch> {
+  return batchesInOrder(pairs, maxTokens).rest();
+}
+
+/** The same, for those who need some of the batches only. */
+export function batchesInOrder(pairs: PairedSequences, maxTokens: number): BatchIterator {
   const longest = pairs.target.lengths.reduce((a, b) => Math.max(a, b), 1);
   return new BatchIterator(pairs, {
     maxTokens: Math.max(maxTokens, longest),
     seed: 0,
     shuffle: false,
     split: 'valid',
-  }).rest();
+  });
 }
 
 export interface WaitLossOptions {
