@@ -1,7 +1,7 @@
 import { type DeviceChoice, deviceFor } from '../devices.js';
 import { InputError } from '../errors.js';
 import { linear, zeros } from '../nn/index.js';
-import { type Arena, Inference, type InputTypes, type Model, shardBounds } from '../optim/index.js';
+import { type Arena, Inference, type InputTypes, type Model } from '../optim/index.js';
 import { rowsAt } from '../schedule/index.js';
 import { add, f32, gather, i64, type Parameters, type Tensor, type Value } from '../tensor/index.js';
 import { batchAt, type FeatureSource, type ForecastBatch, piecesOf } from './data/dataset.js';
@@ -180,34 +180,8 @@ interface ForwardPass {
   ): Promise<void>;
 }
 
-/**
- * Forecasts [B, columns]; of one task for networks that are told the task. Where the forecast of a sample does not depend
- * on the others, so many parts of the batch are computed side by side.
- */
-export async function forecastBatch(
-  network: Network,
-  training: ForwardPass & { forecast(feeds: Feeds): Promise<Float32Array> },
-  batch: ForecastBatch,
-  task: number,
-  parts = 1,
-): Promise<Float32Array> {
-  if (parts === 1 || network.wholeBatch || network.wholeDays) {
-    return training.forecast(feedsOfTask(network, batch, task));
-  }
-  const bounds = shardBounds(batch.positions.length, parts);
-  const all = new Float32Array(batch.positions.length * network.columns);
-  const feeds = (part: number): Feeds => {
-    const [start, end] = bounds[part];
-    const places = Int32Array.from({ length: end - start }, (_, i) => start + i);
-    return feedsOfTask(network, takeRows(network, batch, places), task);
-  };
-  await training.forecastMany(bounds.length, feeds, (values, part) =>
-    all.set(values, bounds[part][0] * network.columns),
-  );
-  return all;
-}
-
-function feedsOfTask(network: Network, batch: ForecastBatch, task: number): Feeds {
+/** The inputs of the forward program, with every sample on one task. */
+export function feedsOfTask(network: Network, batch: ForecastBatch, task: number): Feeds {
   return feedsOf(network, batch, new Int32Array(batch.positions.length).fill(task));
 }
 

@@ -1,4 +1,5 @@
 import { InputError } from '../errors.js';
+import type { Feeds } from '../optim/index.js';
 import type { Random } from '../random.js';
 import type { Snapshot } from '../run/index.js';
 import {
@@ -37,8 +38,8 @@ import { noteInWords } from './formats/format.js';
 import { modelNamed } from './models/index.js';
 import {
   createNetwork,
+  feedsOfTask,
   flatRows,
-  forecastBatch,
   forecastSamples,
   KEEP,
   type Network,
@@ -68,7 +69,6 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     private readonly network: Network,
     private readonly training: NetworkTraining,
     private readonly random: Random,
-    private readonly workers: number,
   ) {
     const K = data.horizons.length;
     this.tasks = data.horizons.map((k) => ({ name: `day-${k}`, number: k }));
@@ -124,7 +124,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       start: run === undefined ? undefined : (arena) => warmStart(arena, run),
     });
     try {
-      return new ForecastProblem(config, data, network, training, random, workers);
+      return new ForecastProblem(config, data, network, training, random);
     } catch (error) {
       await training.close();
       throw error;
@@ -249,15 +249,31 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     return batchAt(this.data, part, positions, this.network.layout);
   }
 
-  /** [B, K]; [B, 1] with one output for all tasks. In parts that are computed side by side, where samples are apart. */
-  private async forecasts(batch: ForecastBatch, parts = 1): Promise<Float32Array> {
-    const { network, training, tasks } = this;
-    if (network.sharing !== 'embedding') return forecastBatch(network, training, batch, this.main, parts);
+  /** [B, K]; [B, 1] with one output for all tasks. */
+  private async forecasts(batch: ForecastBatch): Promise<Float32Array> {
+    const [forecasts] = await this.forecastsBy(batch, async (feeds) => [await this.training.forecast(feeds)]);
+    return forecasts;
+  }
+
+  /** The same with the parameters θ + shift and θ − shift. */
+  private forecastsAround(batch: ForecastBatch, shift: Float32Array): Promise<Float32Array[]> {
+    return this.forecastsBy(batch, (feeds) => this.training.forecastAround(feeds, shift));
+  }
+
+  /** The forecasts of all tasks by one or more models, each as [B, K] or [B, 1]. */
+  private async forecastsBy(
+    batch: ForecastBatch,
+    run: (feeds: Feeds) => Promise<Float32Array[]>,
+  ): Promise<Float32Array[]> {
+    const { network, tasks, main } = this;
+    if (network.sharing !== 'embedding') return run(feedsOfTask(network, batch, main));
     const K = tasks.length;
-    const all = new Float32Array(batch.positions.length * K);
+    const all: Float32Array[] = [];
     for (let task = 0; task < K; task++) {
-      const column = await forecastBatch(network, training, batch, task);
-      for (let i = 0; i < column.length; i++) all[i * K + task] = column[i];
+      for (const [model, column] of (await run(feedsOfTask(network, batch, task))).entries()) {
+        all[model] ??= new Float32Array(column.length * K);
+        for (let i = 0; i < column.length; i++) all[model][i * K + task] = column[i];
+      }
     }
     return all;
   }
@@ -306,18 +322,20 @@ export class ForecastProblem implements Problem<ForecastBatch> {
         training.gradient(this.feedsOfTask(this.batchOf(reward, pieces[piece]), this.main), out),
       // Where the stocks of a day see each other, all of them are needed.
       sample: (batch, samples) => spacedPlaces(batch.positions.length, network.wholeDays ? Infinity : samples),
-      losses: (batch, places) => this.taskLosses(batch, places),
+      lossesAround: async (batch, places, shift) => {
+        const some = takeRows(network, batch, places);
+        const [ahead, behind] = await this.forecastsAround(some, shift);
+        return [this.taskLosses(some, ahead), this.taskLosses(some, behind)];
+      },
     });
   }
 
-  /** Of some samples of a batch on all tasks, [n, K]; NaN where the label is unknown. */
-  private async taskLosses(batch: ForecastBatch, places: Int32Array): Promise<Float32Array> {
+  /** Losses of forecasts on all tasks, [B, K]; NaN where the label is unknown. */
+  private taskLosses(batch: ForecastBatch, forecasts: Float32Array): Float32Array {
     const K = this.tasks.length;
-    const some = takeRows(this.network, batch, places);
-    const forecasts = await this.forecasts(some, this.workers);
-    const losses = new Float32Array(places.length * K);
+    const losses = new Float32Array(batch.labels.length);
     for (let task = 0; task < K; task++) {
-      const column = this.lossesOf(some, forecasts, task);
+      const column = this.lossesOf(batch, forecasts, task);
       for (let i = 0; i < column.length; i++) losses[i * K + task] = column[i];
     }
     return losses;

@@ -133,7 +133,7 @@ export class Arena {
   /** Runs something with the trained parameters θ + factor·shift; they then have the bits they had before. */
   async shifted<T>(shift: Float32Array, factor: number, body: () => Promise<T>): Promise<T> {
     const before = this.values.slice(0, this.length);
-    for (let i = 0; i < before.length; i++) this.values[i] = before[i] + factor * shift[i];
+    this.writeShifted(shift, factor, this.values);
     this.touch();
     try {
       return await body();
@@ -141,6 +141,13 @@ export class Arena {
       this.values.set(before as never);
       this.touch();
     }
+  }
+
+  /** Writes all parameters into an array laid out as the values: the trained ones are θ + factor·shift. */
+  writeShifted(shift: Float32Array, factor: number, out: Float32Array | Float64Array): void {
+    const { values, length } = this;
+    for (let i = 0; i < length; i++) out[i] = values[i] + factor * shift[i];
+    out.set(values.subarray(length) as never, length);
   }
 
   /** Sets all gradients to 0. */

@@ -1,6 +1,5 @@
 import type { Ranks } from '../ranks.js';
 import {
-  type DeviceFeeds,
   type DeviceName,
   type Executable,
   grad,
@@ -75,7 +74,7 @@ export interface InferenceConfig<I extends InputTypes> {
   readonly arena: Arena;
   /** Threads inside one operation, of a single run. Default 1. */
   readonly threads?: number;
-  /** Cores that `runMany` keeps busy, each with runs of its own. Not with ranks. Default 1. */
+  /** Cores that `runMany` keeps busy, each with runs of its own, and `runAround` two of them. Not with ranks. Default 1. */
   readonly workers?: number;
   /** Multiply with parameters in 8 bits: faster, right to about 1 % (`inEightBits`). Default false. */
   readonly eightBit?: boolean;
@@ -91,11 +90,13 @@ export interface InferenceConfig<I extends InputTypes> {
 export class Inference {
   /** Whether `runMany` has had too few runs for threads of their own. */
   private hasRunFew = false;
+  /** Room for parameters that are not those of the arena. */
+  private elsewhere: ReturnType<typeof parametersElsewhere> | undefined;
 
   private constructor(
     private readonly session: Session,
-    /** As inputs of the program. */
-    private readonly parameters: () => DeviceFeeds | Promise<DeviceFeeds>,
+    private readonly arena: Arena,
+    private readonly parameters: Readonly<Record<string, Value>>,
     private readonly division: Division | undefined,
     private readonly helpers: Helpers | undefined,
   ) {}
@@ -108,7 +109,7 @@ export class Inference {
     if (device !== 'cpu') {
       const { buckets } = Residence.of(arena, device);
       const session = await Session.create(lower(resident(program, arena, buckets), { device }));
-      return new Inference(session, () => Residence.of(arena, device).values(), undefined, undefined);
+      return new Inference(session, arena, {}, undefined, undefined);
     }
     const names = parameters.map(({ name }) => name);
     const feeds = parameterFeeds(arena, names);
@@ -117,18 +118,14 @@ export class Inference {
     const helpers = workers > 1 && ranks === undefined ? new Helpers(executable, arena, names, workers - 1) : undefined;
     // What helpers compute must be what is computed here.
     const threads = helpers === undefined ? config.threads : 1;
-    return new Inference(await Session.create(executable, { threads }), () => feeds, division, helpers);
+    return new Inference(await Session.create(executable, { threads }), arena, feeds, division, helpers);
   }
 
   /** Computes the outputs with the current parameters. */
-  run(feeds: Feeds, options?: Run): Promise<Record<string, Value>> {
-    const { division } = this;
-    if (division === undefined) return this.runHere(feeds, options);
-    const samples = samplesOf(feeds, division.inputs, division.batch) ?? 0;
-    // A few samples are computed by all: sooner done than sent, and in the same way as by a single process.
-    return samples < WORTH_SENDING * division.ranks.size
-      ? this.runHere(feeds, options)
-      : this.runTogether(feeds, samples, division, options);
+  async run(feeds: Feeds, options?: Run): Promise<Record<string, Value>> {
+    const { device } = this.session.executable;
+    if (device === 'cpu') return this.runWith({ ...feeds, ...this.parameters }, options);
+    return this.session.run({ ...feeds, ...(await Residence.of(this.arena, device).values()) }, options);
   }
 
   /**
@@ -160,7 +157,7 @@ export class Inference {
     for (let i = 0; i < count && failures.length === 0; i++) {
       const received = (outputs: Record<string, Value>): void => take(outputs, i);
       const helper = helpers.free();
-      if (helper === undefined) here = start(this.runHere(feedsOf(i)).then(received));
+      if (helper === undefined) here = start(this.run(feedsOf(i)).then(received));
       else start(helpers.send(helper, feedsOf(i)).then(received));
       // One run at a time here, and each helper has its next one waiting.
       while (here !== undefined && running.has(here) && helpers.free() === undefined) await Promise.race(running);
@@ -169,20 +166,53 @@ export class Inference {
     if (failures.length > 0) throw failures[0];
   }
 
+  /**
+   * The outputs with the trained parameters θ + shift and θ − shift, side by side if there is another core. The arena stays
+   * as it is.
+   */
+  async runAround(
+    feeds: Feeds,
+    shift: Float32Array,
+  ): Promise<[ahead: Record<string, Value>, behind: Record<string, Value>]> {
+    const { helpers, arena } = this;
+    if (this.session.executable.device !== 'cpu') {
+      const run = () => this.run(feeds);
+      return [await arena.shifted(shift, 1, run), await arena.shifted(shift, -1, run)];
+    }
+    this.elsewhere ??= parametersElsewhere(arena, Object.keys(this.parameters));
+    const { values, parameters } = this.elsewhere;
+    const runHere = (factor: number): Promise<Record<string, Value>> => {
+      arena.writeShifted(shift, factor, values);
+      return this.runWith({ ...feeds, ...parameters });
+    };
+    // Whoever asks will ask again; nobody waits for the threads to start.
+    helpers?.start();
+    const helper = helpers?.areReady ? helpers.free() : undefined;
+    if (helpers === undefined || helper === undefined) return [await runHere(1), await runHere(-1)];
+    helpers.begin((shared) => arena.writeShifted(shift, -1, shared));
+    const behind = helpers.send(helper, feeds, 'copied');
+    return Promise.all([runHere(1), behind]);
+  }
+
   /** Releases native memory and threads. */
   async close(): Promise<void> {
     await this.helpers?.stop();
     await this.session.close();
   }
 
-  private async runHere(feeds: Feeds, options?: Run): Promise<Record<string, Value>> {
-    const parameters = this.parameters();
-    const ready = parameters instanceof Promise ? await parameters : parameters;
-    return this.session.run({ ...feeds, ...ready }, options);
+  /** @param given inputs and parameters */
+  private runWith(given: Feeds, options?: Run): Promise<Record<string, Value>> {
+    const { division } = this;
+    if (division === undefined) return this.session.run(given, options);
+    const samples = samplesOf(given, division.inputs, division.batch) ?? 0;
+    // A few samples are computed by all: sooner done than sent, and in the same way as by a single process.
+    return samples < WORTH_SENDING * division.ranks.size
+      ? this.session.run(given, options)
+      : this.runTogether(given, samples, division, options);
   }
 
   private async runTogether(
-    feeds: Feeds,
+    given: Feeds,
     samples: number,
     { ranks, inputs, batch }: Division,
     options: Run = {},
@@ -194,7 +224,8 @@ export class Inference {
       throw new RangeError(`what ranks compute together is made of samples and returned, unlike ${whole ?? 'into'}`);
     }
     const range = shardBounds(samples, ranks.size)[ranks.rank];
-    const parts = ranks.share(await this.runHere(shard(feeds, inputs, batch, range), options));
+    const own = { ...given, ...shard(given, inputs, batch, range) };
+    const parts = ranks.share(await this.session.run(own, options));
     return Object.fromEntries(
       outputs.map((name) => {
         const values = parts.map((part) => part[name]);
@@ -202,6 +233,13 @@ export class Inference {
       }),
     );
   }
+}
+
+/** Parameters of a program in an array of their own, laid out as the arena's values. */
+function parametersElsewhere(arena: Arena, names: readonly string[]) {
+  const values = arena.values.slice();
+  const parameters = names.map((name) => [name, { data: arena.view(values, name), shape: arena.shape(name) }] as const);
+  return { values, parameters: Object.fromEntries(parameters) as Record<string, Value> };
 }
 
 /** Runs that are worth waiting for threads to start. */
@@ -243,10 +281,9 @@ class Helpers {
     this.sharedValues = new SharedArrayBuffer(arena.values.byteLength);
   }
 
-  /** Shares the parameters as they are now. The first time, the threads are started: they help as soon as they can. */
-  begin(): void {
-    const { arena, sharedValues } = this;
-    floatsOver(sharedValues, arena.dtype).set(arena.values as never);
+  /** Shares the parameters as they are now, or others. The first time, the threads are started: they help as soon as they can. */
+  begin(write = (shared: Float32Array | Float64Array) => shared.set(this.arena.values as never)): void {
+    write(floatsOver(this.sharedValues, this.arena.dtype));
     this.version++;
     this.start();
   }
@@ -274,9 +311,10 @@ class Helpers {
     return this.ready.find(({ pending }) => pending < DEPTH);
   }
 
-  send(helper: Helper, feeds: Feeds): Promise<Record<string, Value>> {
+  /** Inputs are given away, or copied for those who need them again. */
+  send(helper: Helper, feeds: Feeds, how: 'given' | 'copied' = 'given'): Promise<Record<string, Value>> {
     const buffers = new Set(Object.values(feeds).map(({ data }) => data.buffer as ArrayBuffer));
-    return helper.run({ feeds, version: this.version }, [...buffers]);
+    return helper.run({ feeds, version: this.version }, how === 'given' ? [...buffers] : []);
   }
 
   async stop(): Promise<void> {

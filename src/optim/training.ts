@@ -188,18 +188,23 @@ export class Training {
   /**
    * Writes the direction of the optimiser's next step for a gradient alone, without momentum: for Adam g ∕ (√v̂ + δ)
    * with its second moments v̂, else g. A parameter that is rarely trained has a tiny v̂, which would make it the whole of
-   * the direction: δ is the mean of √v̂.
+   * the direction: δ is the mean of √v̂. Returns the length of the direction.
    */
-  direction(gradient: Float32Array, out: Float32Array): void {
+  direction(gradient: Float32Array, out: Float32Array): number {
     const { optimizer } = this.config;
-    out.set(gradient);
-    if (optimizer.name !== 'adam' && optimizer.name !== 'adamw') return;
-    const squares = this.arena.slot(1); // v̂ without its bias correction, a common factor that δ has as well
-    let sum = 0;
-    for (let i = 0; i < squares.length; i++) sum += Math.sqrt(squares[i]);
-    const floor = sum / this.arena.parameterCount;
-    if (floor === 0) return;
-    for (let i = 0; i < out.length; i++) out[i] = gradient[i] / (Math.sqrt(squares[i]) + floor);
+    const isAdam = optimizer.name === 'adam' || optimizer.name === 'adamw';
+    const squares = isAdam ? this.arena.slot(1) : undefined; // v̂ without its bias correction, a common factor that δ has as well
+    let floor = 0;
+    if (squares !== undefined) {
+      for (let i = 0; i < squares.length; i++) floor += Math.sqrt(squares[i]);
+      floor /= this.arena.parameterCount;
+    }
+    let norm = 0;
+    for (let i = 0; i < out.length; i++) {
+      out[i] = squares === undefined || floor === 0 ? gradient[i] : gradient[i] / (Math.sqrt(squares[i]) + floor);
+      norm += out[i] * out[i];
+    }
+    return Math.sqrt(norm);
   }
 
   /** Updates made so far. */

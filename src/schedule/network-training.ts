@@ -115,6 +115,12 @@ export class NetworkTraining {
     return this.inference.runMany(count, feedsOf, ({ forecasts }, i) => take(forecasts.data as Float32Array, i));
   }
 
+  /** `forecasts` with the parameters θ + shift and θ − shift, side by side if there is another core. */
+  async forecastAround(feeds: Feeds, shift: Float32Array): Promise<[ahead: Float32Array, behind: Float32Array]> {
+    const [ahead, behind] = await this.inference.runAround(feeds, shift);
+    return [ahead.forecasts.data as Float32Array, behind.forecasts.data as Float32Array];
+  }
+
   /** Writes ∇θ of the loss of these inputs of the training program. */
   async gradient(feeds: Feeds, out: Float32Array): Promise<void> {
     if (this.gradientOf === undefined) return this.training.gradient(feeds, out);
@@ -145,7 +151,7 @@ export class NetworkTraining {
   }
 
   /** What strategies need that measure how a task's gradient changes the main task's loss. */
-  influence<Batch>(from: Omit<TrainingInfluence<Batch>, 'training'>): InfluenceAccess<Batch> {
+  influence<Batch>(from: InfluenceMeasures<Batch>): InfluenceAccess<Batch> {
     return trainingInfluence({ ...from, training: this.training });
   }
 
@@ -211,8 +217,12 @@ export function taskWeights(tasks: ArrayLike<number>, K: number, weightOf: (samp
 }
 
 /** What a problem that has its parameters in a `Training` says about itself to be measured. */
-export interface TrainingInfluence<Batch> {
-  readonly training: Training;
+export type TrainingInfluence<Batch> = InfluenceMeasures<Batch> & { readonly training: Training };
+
+/** The same without the training. */
+export type InfluenceMeasures<Batch> = MainGradients<Batch> & (LossesHere<Batch> | LossesAround<Batch>);
+
+interface MainGradients<Batch> {
   /** Whether all tasks share the parameter of this name. Default: all do. */
   readonly shared?: (name: string) => boolean;
   /** Samples of a batch that are worth the cost of measuring them. Default 256; fewer where each task is a pass. */
@@ -223,8 +233,20 @@ export interface TrainingInfluence<Batch> {
   gradient(piece: number, out: Float32Array): Promise<void>;
   /** Places in the batch of about this many samples. */
   sample(batch: Batch, samples: number): Int32Array;
+}
+
+interface LossesHere<Batch> {
   /** Losses [n, K] of these samples on all tasks at the current parameters, in evaluation mode. */
   losses(batch: Batch, places: Int32Array): Promise<Float32Array>;
+}
+
+interface LossesAround<Batch> {
+  /** The same at θ + shift and at θ − shift, of a problem that computes both side by side. */
+  lossesAround(
+    batch: Batch,
+    places: Int32Array,
+    shift: Float32Array,
+  ): Promise<readonly [ahead: Float32Array, behind: Float32Array]>;
 }
 
 /** Measures influences by finite differences: losses with the parameters shifted ahead and behind. */
@@ -242,8 +264,7 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
       for (const name of ofSingleTasks) arena.view(out, name).fill(0);
     },
     shift: (gradient, out) => {
-      training.direction(gradient, out);
-      const length = norm(out);
+      const length = training.direction(gradient, out);
       if (length === 0) return;
       const factor = (RELATIVE_LENGTH * norm(arena.values.subarray(0, arena.length))) / length;
       for (let i = 0; i < out.length; i++) out[i] *= factor;
@@ -251,6 +272,10 @@ export function trainingInfluence<Batch>(from: TrainingInfluence<Batch>): Influe
     losses: async (batch, samples, shift) => {
       await training.settle();
       const places = from.sample(batch, samples);
+      if ('lossesAround' in from) {
+        const [ahead, behind] = await from.lossesAround(batch, places, shift);
+        return { samples: places, ahead, behind };
+      }
       const ahead = await arena.shifted(shift, 1, () => from.losses(batch, places));
       const behind = await arena.shifted(shift, -1, () => from.losses(batch, places));
       return { samples: places, ahead, behind };

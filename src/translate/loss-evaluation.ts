@@ -9,6 +9,7 @@ import { translationSchema } from './config.js';
 import { type Batch, BatchIterator } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
 import { evaluationMode, type TranslationModel } from './model/config.js';
+import { severalWaitsFeeds, severalWaitsInputs, severalWaitsModel } from './model/several-waits.js';
 import { type LossOptions, lossFeeds, lossInputs, lossModel } from './model/transformer.js';
 import { openTrained } from './trained.js';
 import { openData } from './training.js';
@@ -31,10 +32,12 @@ export interface CorpusLoss {
 /** The loss of a model in evaluation mode, with the current parameters of an arena. */
 export class LossEvaluation {
   private estimation: Inference | undefined;
+  private severalWaits: Inference | undefined;
 
   private constructor(
     private readonly inference: Inference,
     private readonly compileEstimation: () => Promise<Inference>,
+    private readonly compileSeveralWaits: () => Promise<Inference>,
   ) {}
 
   static async create(
@@ -43,11 +46,32 @@ export class LossEvaluation {
     options: LossOptions & { readonly threads?: number; readonly ranks?: Ranks; readonly device?: DeviceName },
   ): Promise<LossEvaluation> {
     const { threads, ranks, device, ...loss } = options;
-    const compile = (what: LossOptions, eightBit: boolean): Promise<Inference> => {
-      const evaluated = lossModel(evaluationMode(model), what);
-      return Inference.create({ model: evaluated, inputs: lossInputs, arena, threads, ranks, eightBit, device });
-    };
-    return new LossEvaluation(await compile(loss, false), () => compile({ ...loss, smoothing: 0 }, true));
+    const evaluated = evaluationMode(model);
+    const compile = (what: LossOptions, eightBit: boolean): Promise<Inference> =>
+      Inference.create({
+        model: lossModel(evaluated, what),
+        inputs: lossInputs,
+        arena,
+        threads,
+        ranks,
+        eightBit,
+        device,
+      });
+    return new LossEvaluation(
+      await compile(loss, false),
+      () => compile({ ...loss, smoothing: 0 }, true),
+      () =>
+        Inference.create({
+          model: severalWaitsModel(evaluated, loss),
+          inputs: severalWaitsInputs,
+          arena,
+          threads,
+          // A point on each core: threads that share the operations of one point wait for each other.
+          workers: Math.min(2, threads ?? 1),
+          ranks,
+          device,
+        }),
+    );
   }
 
   /** Of every sentence, with one wait for all or a wait for each. */
@@ -55,6 +79,20 @@ export class LossEvaluation {
     const feeds = typeof wait === 'number' ? sameWait(batch, wait) : lossFeeds(batch, wait, noWeights(batch));
     const { plain, smoothed } = await this.inference.run(feeds, { outputs: ['plain', 'smoothed'] });
     return { plain: plain.data as Float32Array, smoothed: smoothed.data as Float32Array };
+  }
+
+  /**
+   * −log P of every sentence with each of several waits, [A, B], at θ + shift and at θ − shift. What does not depend on the
+   * wait is computed once.
+   */
+  async aroundUnderWaits(
+    batch: Batch,
+    waits: readonly number[],
+    shift: Float32Array,
+  ): Promise<[ahead: Float32Array, behind: Float32Array]> {
+    this.severalWaits ??= await this.compileSeveralWaits();
+    const [ahead, behind] = await this.severalWaits.runAround(severalWaitsFeeds(batch, waits), shift);
+    return [ahead.plain.data as Float32Array, behind.plain.data as Float32Array];
   }
 
   /**
@@ -83,6 +121,7 @@ export class LossEvaluation {
 
   async close(): Promise<void> {
     await this.estimation?.close();
+    await this.severalWaits?.close();
     await this.inference.close();
   }
 }
@@ -96,13 +135,18 @@ const noWeights = ({ size }: Batch): Float32Array => new Float32Array(size);
 
 /** All pairs of a split, by length. A sentence longer than the bound has a batch of its own. */
 export function inOrder(pairs: PairedSequences, maxTokens: number): Generator<Batch> {
+  return batchesInOrder(pairs, maxTokens).rest();
+}
+
+/** The same, for those who need some of the batches only. */
+export function batchesInOrder(pairs: PairedSequences, maxTokens: number): BatchIterator {
   const longest = pairs.target.lengths.reduce((a, b) => Math.max(a, b), 1);
   return new BatchIterator(pairs, {
     maxTokens: Math.max(maxTokens, longest),
     seed: 0,
     shuffle: false,
     split: 'valid',
-  }).rest();
+  });
 }
 
 export interface WaitLossOptions {

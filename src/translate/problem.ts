@@ -5,26 +5,23 @@ import {
   type Assignment,
   captureTraining,
   type FeatureGroup,
-  type GradientAccess,
   type InfluenceAccess,
   joinSnapshots,
   type Problem,
   partOf,
   restoreTraining,
   type Status,
-  scatteredPieces,
-  spacedPlaces,
   stateOnly,
   type Task,
   taskIndex,
-  trainingInfluence,
 } from '../schedule/index.js';
 import type { TranslationConfig } from './config.js';
-import { type Batch, collate, column, pairCount, selectPairs } from './corpus/batches.js';
+import { type Batch, column, pairCount } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
 import { FEATURES, MainLosses, ORIGIN, writeRows } from './features.js';
 import { inOrder, LossEvaluation } from './loss-evaluation.js';
 import { lossModel, targetTokens, updateFeeds } from './model/transformer.js';
+import { RewardGradients } from './reward.js';
 import { FULL, saveTranslation, warmStart } from './trained.js';
 import {
   createTraining,
@@ -35,20 +32,19 @@ import {
   scrambledOracle,
   TrainingData,
 } from './training.js';
+import { waitInfluence } from './wait-influence.js';
 
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
 export class TranslationProblem implements Problem<readonly Batch[]> {
   readonly features: readonly FeatureGroup[];
   /** Appendix A.2 of the paper: from the longest wait to the main one. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
-  readonly gradients: GradientAccess<readonly Batch[]>;
+  readonly gradients: RewardGradients;
   /** Only where part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<readonly Batch[]> | undefined;
   /** Only where sources are scrambled. */
   readonly oracle?: (batches: readonly Batch[]) => Float32Array;
   private readonly losses: MainLosses;
-  /** Which batch of the validation data the next validation gradient is taken from. */
-  private turn = 0;
 
   private constructor(
     private readonly config: TranslationConfig,
@@ -65,14 +61,13 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
       this.oracle = (batches) => scrambledOracle(scrambled, batches, { waits, main: this.main });
     }
     this.losses = new MainLosses(evaluation, this.mainWait, config.mainLoss, data.train.count);
-    this.gradients = {
+    this.gradients = new RewardGradients({
       size: training.arena.length,
-      ofTask: (batches, task, out) => this.gradient(batches, task, out),
-      ofValidation: (out) => {
-        const all = [...this.batchesOf(data.reward ?? data.valid)];
-        return this.gradient(all[this.turn++ % all.length], this.main, out);
-      },
-    };
+      main: this.main,
+      pairs: data.reward ?? data.valid,
+      tokens: data.tokens,
+      gradient: (batches, task, out) => this.gradient(batches, task, out),
+    });
     if (data.reward !== undefined) {
       const { reward } = data;
       const { tasks, main } = this;
@@ -225,7 +220,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
   }
 
   capture(): Snapshot {
-    const state: DataState = { batches: this.parts.data.capture().state, turn: this.turn };
+    const state: DataState = { batches: this.parts.data.capture().state, turn: this.gradients.turn };
     return joinSnapshots({
       model: captureTraining(this.parts.training, this.parts.learningRate),
       losses: this.losses.capture(),
@@ -238,7 +233,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     this.losses.restore(partOf(snapshot, 'losses'));
     const { batches, turn } = partOf(snapshot, 'data').state as DataState;
     this.parts.data.restore(stateOnly(batches));
-    this.turn = turn;
+    this.gradients.turn = turn;
   }
 
   /** The languages and the model's sizes, so that the run folder alone can translate. */
@@ -296,69 +291,4 @@ interface DataState {
 function waitTasks(waits: number | 'full'): Task[] {
   if (waits === 'full') return [{ name: 'full', number: FULL }];
   return Array.from({ length: waits }, (_, i) => ({ name: `wait-${i + 1}`, number: i + 1 }));
-}
-
-export interface WaitInfluenceOptions {
-  readonly training: Training;
-  readonly evaluation: LossEvaluation;
-  /** Validation pairs that are set aside for schedulers. */
-  readonly reward: PairedSequences;
-  /** m of each task. */
-  readonly waits: readonly number[];
-  readonly main: number;
-  /** Most target tokens in a training batch. */
-  readonly tokens: number;
-  /** Writes the gradient of the main task's loss of an update. */
-  readonly gradient: (batches: readonly Batch[], out: Float32Array) => Promise<void>;
-}
-
-/** How a step on each pair under each wait would change the main task's loss of the pairs set aside. */
-export function waitInfluence(options: WaitInfluenceOptions): InfluenceAccess<readonly Batch[]> {
-  const { training, evaluation, reward, waits, main, gradient } = options;
-  const K = waits.length;
-  const anchors = anchorsOf(K, main);
-  const tokens = reward.target.lengths.reduce((sum, length) => sum + length, 0);
-  // Half a batch: the next measurement has another piece.
-  const pieces = scatteredPieces(reward.count, (2 * tokens) / options.tokens);
-  return trainingInfluence<readonly Batch[]>({
-    training,
-    samples: 32,
-    pieces: pieces.length,
-    gradient: (piece, out) => gradient([collate(reward, pieces[piece], { split: 'valid' })], out),
-    sample: (batches, samples) => spacedPlaces(pairCount(batches), samples),
-    losses: async (batches, places) => {
-      const A = anchors.length;
-      const repeated = Int32Array.from({ length: places.length * A }, (_, at) => places[Math.floor(at / A)]);
-      const pairs = selectPairs(batches, repeated);
-      const asked = Int32Array.from(repeated, (_, at) => waits[anchors[at % A]]);
-      const { plain } = await evaluation.sentences(pairs, asked);
-      const perToken = plain.map((sum, at) => sum / pairs.targetLengths[at]);
-      return interpolated(perToken, anchors, K);
-    },
-  });
-}
-
-/** The tasks that are measured where K waits would be too many: 1, 2, 4, 8 … words, the main task and the last one. */
-export function anchorsOf(K: number, main: number): number[] {
-  const anchors = new Set([main, K - 1]);
-  for (let wait = 1; wait <= K; wait *= 2) anchors.add(wait - 1);
-  return [...anchors].sort((a, b) => a - b);
-}
-
-/**
- * Losses of all K tasks [n, K] from those of some [n, anchors], first and last among them: the loss of a wait lies
- * between those of its neighbours, and the longer the wait, the less it changes.
- */
-export function interpolated(losses: Float32Array, anchors: readonly number[], K: number): Float32Array {
-  const A = anchors.length;
-  const all = new Float32Array((losses.length / A) * K);
-  for (let task = 0, right = 0; task < K; task++) {
-    if (anchors[right] < task) right++;
-    const left = anchors[right] === task ? right : right - 1;
-    const share = left === right ? 0 : (task - anchors[left]) / (anchors[right] - anchors[left]);
-    for (let i = 0; i < losses.length / A; i++) {
-      all[i * K + task] = (1 - share) * losses[i * A + left] + share * losses[i * A + right];
-    }
-  }
-  return all;
 }

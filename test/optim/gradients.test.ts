@@ -99,7 +99,8 @@ test('the direction of Adam divides by the root of its second moments, with thei
   arena.slot(1).fill(0);
   // √v is 3 at one parameter of 5 + 15 + 1 + 5 = 26 and 0 elsewhere: the floor is 3/26.
   arena.slot(1, arena.names[0])[0] = 9;
-  training.direction(gradient, out);
+  const length = training.direction(gradient, out);
+  expect(length / Math.hypot(...out)).toBeCloseTo(1, 6);
   expect(out[0]).toBeCloseTo(1 / (3 + 3 / 26), 5);
   expect(out[1]).toBeCloseTo(2 / (3 / 26), 3);
   await Promise.all([training.close(), gradients.close()]);

@@ -55,3 +55,32 @@ it('a run among many that fails is the error of all', async () => {
     await together.close();
   }
 });
+
+it('both sides of a shift give the bits of a run with the shifted parameters, which stay as they are', async () => {
+  const arena = newArena();
+  const alone = await Inference.create({ model, inputs, arena });
+  const together = await Inference.create({ model, inputs, arena, workers: 2 });
+  const shift = new Float32Array(arena.length);
+  new Random(4).fillNormal(shift, 0, 0.1);
+  const before = arena.values.slice();
+  try {
+    const expected = [];
+    for (const factor of [1, -1]) expected.push(await arena.shifted(shift, factor, () => alone.run(batch(3))));
+    expect(expected[0].y.data).not.toEqual(expected[1].y.data);
+    expect(await alone.runAround(batch(3), shift)).toEqual(expected);
+    // The other thread takes part as soon as it has started.
+    const { helpers } = together as unknown as { helpers: { areReady: boolean } };
+    for (let waited = 0; !helpers.areReady; waited++) {
+      expect(waited).toBeLessThan(500);
+      expect(await together.runAround(batch(3), shift)).toEqual(expected);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    expect(await together.runAround(batch(3), shift)).toEqual(expected);
+    expect(arena.values).toEqual(before);
+    // Neither it nor this one keeps the shifted parameters.
+    expect(await together.run(batch(3))).toEqual(await alone.run(batch(3)));
+  } finally {
+    await alone.close();
+    await together.close();
+  }
+});

@@ -223,3 +223,26 @@ test('samples are not picked by their labels unless asked to', async () => {
   }
   expect(seen).toEqual([['x'], ['x', 'labels', 'loss']]);
 });
+
+test('what samples with one policy are drawn from does not depend on whether it is said once', () => {
+  const [one, other] = [
+    [0.5, 0.3, 0.2],
+    [0.1, 0.1, 0.8],
+  ];
+  const copied = drawnFrom([[...one], [...one], [...other], [...one]], 0.1);
+  expect(drawnFrom([one, one, other, one], 0.1)).toEqual(copied);
+  expect(copied[0]).not.toEqual(copied[2]);
+});
+
+test('measurements that come from a checkpoint give the same credits', () => {
+  const [measured, restored] = [new Measurements(1, 2, 3), new Measurements(1, 2, 3)];
+  const random = new Random(6);
+  // One more than are kept.
+  for (let n = 0; n < 4; n++) {
+    const values = Array.from({ length: 4 }, () => f32(...[1, 2, 3, 4].map(() => random.uniform())));
+    values[n % 2][2] = Number.NaN;
+    measured.add(values[2].subarray(0, 2), slopesOf({ ahead: values[0], behind: values[1] }, 2));
+  }
+  restored.restore(measured.capture());
+  expect(restored.credit([0.3, 0.7])).toEqual(measured.credit([0.3, 0.7]));
+});

@@ -164,6 +164,34 @@ describe('the loss', () => {
   });
 });
 
+describe.each(['unidirectional', 'bidirectional'] as const)('losses under several waits, %s encoder', (encoder) => {
+  it.each([true, false])('are those under each of them (limited: %s), on both sides of a shift', async (limited) => {
+    const model = tiny({ encoder });
+    const arena = arenaFor(model);
+    // Pairs of different lengths: one of them is padded.
+    const sentences = [
+      [5, 6, 7, 8, 2],
+      [9, 4, 2],
+    ];
+    const side = { lengths: Int32Array.of(5, 3), read: (i: number) => Int32Array.from(sentences[i]) };
+    const pairs = { count: 2, source: side, target: side, close: () => {} };
+    const batch = collate(pairs as unknown as Parameters<typeof collate>[0], Int32Array.of(0, 1));
+    const evaluation = await LossEvaluation.create(model, arena, { smoothing: 0.1, limited });
+    const shift = Float32Array.from({ length: arena.length }, (_, i) => Math.sin(i) / 10);
+    const waits = [1, 2, 4];
+    const found = await evaluation.aroundUnderWaits(batch, waits, shift);
+    for (const [side, factor] of [1, -1].entries()) {
+      for (const [a, wait] of waits.entries()) {
+        const { plain } = await arena.shifted(shift, factor, () => evaluation.sentences(batch, wait));
+        for (let b = 0; b < 2; b++) expect(found[side][a * 2 + b]).toBeCloseTo(plain[b], 4);
+      }
+    }
+    // Waits matter only where they limit what is seen; the second pair has three tokens.
+    expect(Math.abs(found[0][0] - found[0][2]) > 1e-3).toBe(limited);
+    await evaluation.close();
+  });
+});
+
 describe('embeddings', () => {
   it('are scaled with √d and begin at position 2, as in fairseq', async () => {
     const model = tiny();

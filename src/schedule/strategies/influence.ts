@@ -91,6 +91,8 @@ export class Influence<Batch> implements Strategy<Batch> {
   private weighed: Scale;
   /** The direction that is measured along, a decaying sum of gradients. */
   private smoothed: Float32Array;
+  /** A gradient, then the shift that follows from the smoothed one; made by the first measurement. */
+  private scratch: Float32Array | undefined;
   private draws: Random;
   private shuffling: Random;
   private replay: Random;
@@ -153,10 +155,12 @@ export class Influence<Batch> implements Strategy<Batch> {
       isMeasured || this.trust > 0 ? await this.features(batch, status, this.shuffling) : new Float32Array();
     if (isMeasured) await this.measure(batch, features);
     const tasks = new Int32Array(size);
-    let entropy = 0;
-    for (const [i, row] of (await this.distributions(batch, features)).entries()) {
-      tasks[i] = this.draws.categorical(row);
-      entropy += entropyOf(row);
+    const rows = await this.distributions(batch, features);
+    let [entropy, ofRow] = [0, 0];
+    for (let i = 0; i < size; i++) {
+      tasks[i] = this.draws.categorical(rows[i]);
+      if (i === 0 || rows[i] !== rows[i - 1]) ofRow = entropyOf(rows[i]);
+      entropy += ofRow;
     }
     return { kind: 'sampled', tasks, weights: new Float32Array(size).fill(1), entropy: entropy / size };
   }
@@ -207,9 +211,11 @@ export class Influence<Batch> implements Strategy<Batch> {
   /** One measurement, and what is learned from it and those before. */
   private async measure(batch: Batch, features: Float32Array): Promise<void> {
     const { access, width, learned } = this;
-    const [gradient, shift] = [new Float32Array(access.size), new Float32Array(access.size)];
+    this.scratch ??= new Float32Array(access.size);
+    const gradient = this.scratch;
     await access.gradient(learned.measured % access.pieces, gradient);
     this.smooth(gradient);
+    const shift = this.scratch;
     access.shift(this.smoothed, shift);
     learned.measured++;
     const { samples, ...losses } = await access.losses(batch, this.options.samples ?? access.samples, shift);
@@ -289,9 +295,12 @@ export class Influence<Batch> implements Strategy<Batch> {
       );
     const { probabilities } = await this.network.evaluate(features, this.weighed);
     const K = marginal.length;
-    const rows = Array.from({ length: size }, (_, i) =>
-      marginal.map((p, task) => trust * probabilities[i * K + task] + (1 - trust) * p),
-    );
+    const rows: number[][] = [];
+    for (let i = 0, at = 0; i < size; i++) {
+      const row: number[] = [];
+      for (let task = 0; task < K; task++, at++) row.push(trust * probabilities[at] + (1 - trust) * marginal[task]);
+      rows.push(row);
+    }
     return drawnFrom(rows, this.options.explore);
   }
 }
@@ -312,18 +321,32 @@ function advantagesOf(credits: Float32Array, K: number): Float32Array {
  * α_iT ∝ (π_iT ∕ mean of π_T)^(1 − γ). With γ = 1 all of it is uniform.
  */
 export function drawnFrom(policies: readonly (readonly number[])[], explore: number): number[][] {
-  const shares = policies[0].map((_, task) => policies.reduce((sum, row) => sum + row[task], 0) / policies.length);
-  return policies.map((row) => {
-    const best = Math.max(...row);
-    const chosen = normalised(row.map((p) => (p < best / Math.E ? 0 : p)));
-    const affinity = normalised(row.map((p, task) => (p / shares[task]) ** (1 - explore)));
-    return chosen.map((p, task) => (1 - explore) * p + explore * affinity[task]);
-  });
+  const shares = new Array<number>(policies[0].length).fill(0);
+  for (const row of policies) for (let task = 0; task < row.length; task++) shares[task] += row[task];
+  for (let task = 0; task < shares.length; task++) shares[task] /= policies.length;
+  const drawn: number[][] = [];
+  for (const [i, row] of policies.entries()) {
+    // Rows are often one and the same.
+    drawn.push(i > 0 && row === policies[i - 1] ? drawn[i - 1] : drawnFromRow(row, shares, explore));
+  }
+  return drawn;
 }
 
-function normalised(values: readonly number[]): number[] {
-  const sum = values.reduce((a, b) => a + b, 0);
-  return values.map((value) => value / sum);
+function drawnFromRow(row: readonly number[], shares: readonly number[], explore: number): number[] {
+  let best = row[0];
+  for (const p of row) best = Math.max(best, p);
+  const [chosen, affinity]: number[][] = [[], []];
+  let [ofChosen, ofAffinity] = [0, 0];
+  for (let task = 0; task < row.length; task++) {
+    chosen.push(row[task] < best / Math.E ? 0 : row[task]);
+    affinity.push((row[task] / shares[task]) ** (1 - explore));
+    ofChosen += chosen[task];
+    ofAffinity += affinity[task];
+  }
+  for (let task = 0; task < row.length; task++) {
+    chosen[task] = (1 - explore) * (chosen[task] / ofChosen) + explore * (affinity[task] / ofAffinity);
+  }
+  return chosen;
 }
 
 function groupsOf<Batch>({ features }: Problem<Batch>, { without }: InfluenceOptions): readonly FeatureGroup[] {

@@ -30,6 +30,14 @@ interface Measurement extends Slopes {
   readonly features: Float32Array;
 }
 
+/** Of each task; they stay what they are, whatever the policy. */
+interface Means {
+  /** Of |d|. */
+  readonly slopes: readonly number[];
+  /** Of ℓ. */
+  readonly losses: readonly number[];
+}
+
 /** What the losses at two points say. */
 export function slopesOf({ ahead, behind }: Pick<ShiftedLosses, 'ahead' | 'behind'>, K: number): Slopes {
   const losses = ahead.map((loss, at) => (loss + behind[at]) / 2);
@@ -64,6 +72,8 @@ function median(values: Float32Array): number {
  */
 export class Measurements {
   private kept: Measurement[] = [];
+  /** Of those kept. */
+  private means: Means[] = [];
 
   constructor(
     private readonly width: number,
@@ -73,20 +83,28 @@ export class Measurements {
   ) {}
 
   add(features: Float32Array, { slopes, losses, typical }: Slopes): void {
-    this.kept.push({ features, slopes, losses, typical });
-    if (this.kept.length > this.memory) this.kept.shift();
+    const measurement = { features, slopes, losses, typical };
+    this.kept.push(measurement);
+    this.means.push(this.meansOf(measurement));
+    if (this.kept.length <= this.memory) return;
+    this.kept.shift();
+    this.means.shift();
   }
 
   /** The credits under a policy that is the same for all samples. */
   credit(policy: readonly number[]): Credit {
-    const scales = this.perTask(({ slopes }, at) => Math.abs(slopes[at])).map((values) => meanOf(values));
-    const directions = this.perTask(({ slopes }, at, task) => squash(slopes[at], scales[task]));
-    const sizes = this.perTask(({ losses }, at) => losses[at]);
-    const unit = Math.max(LEAST_UNIT, ...directions.map((values) => meanOf(values)));
-    const loss = sizes.reduce((sum, values, task) => sum + policy[task] * meanOf(values), 0);
+    const { kept, means } = this;
+    const scales = this.overall(means.map(({ slopes }) => slopes));
+    const directions = kept.map(({ slopes }) => directionsOf(slopes, scales));
+    const unit = Math.max(LEAST_UNIT, ...this.overall(directions.map((values, m) => this.perTask(kept[m], values))));
+    const sizes = this.overall(means.map(({ losses }) => losses));
+    const loss = sizes.reduce((sum, size, task) => sum + policy[task] * size, 0);
     const rule = { scales, unit, loss };
-    const credits = this.perTask((of, at, task) => creditOf(of, at, task, rule));
-    return { ...rule, means: credits.map((values) => meanOf(values)) };
+    const credits = directions.map((values, m) => {
+      for (let at = 0; at < values.length; at++) values[at] = creditOf(kept[m], at, values[at], rule);
+      return this.perTask(kept[m], values);
+    });
+    return { ...rule, means: this.overall(credits) };
   }
 
   /** So many measured samples with their credits [n, K], drawn with repetition. */
@@ -98,7 +116,7 @@ export class Measurements {
       const from = this.kept[random.int(this.kept.length)];
       const i = random.int(from.slopes.length / K);
       features.set(from.features.subarray(i * width, (i + 1) * width), row * width);
-      credits.set(this.creditsOf(from, i, credit), row * K);
+      this.writeCredits(from, i, credit, credits.subarray(row * K, (row + 1) * K));
     }
     return { features, credits };
   }
@@ -108,7 +126,9 @@ export class Measurements {
     const K = this.tasks;
     const of = this.kept[this.kept.length - 1];
     const credits = new Float32Array(of.slopes.length);
-    for (let i = 0; i < credits.length / K; i++) credits.set(this.creditsOf(of, i, credit), i * K);
+    for (let i = 0; i < credits.length / K; i++) {
+      this.writeCredits(of, i, credit, credits.subarray(i * K, (i + 1) * K));
+    }
     return { features: of.features, credits };
   }
 
@@ -129,43 +149,71 @@ export class Measurements {
       losses: array(`${i}.losses`),
       typical: array(`${i}.typical`),
     }));
+    this.means = this.kept.map((measurement) => this.meansOf(measurement));
   }
 
-  private creditsOf(of: Slopes, sample: number, credit: Credit): number[] {
-    const K = this.tasks;
-    const values = Array.from({ length: K }, (_, task) => creditOf(of, sample * K + task, task, credit));
+  /** The credits [K] of a sample. */
+  private writeCredits(of: Slopes, sample: number, credit: Credit, out: Float32Array): void {
+    const { tasks: K } = this;
+    const { scales } = credit;
+    let [sum, known] = [0, 0];
+    for (let task = 0, at = sample * K; task < K; task++, at++) {
+      const value = creditOf(of, at, squash(of.slopes[at], scales[task]), credit);
+      out[task] = value;
+      if (Number.isNaN(value)) continue;
+      sum += value;
+      known++;
+    }
+    if (known === K) return;
     // A task without a label is neither better nor worse than the others.
-    const mean = meanOf(values);
-    return values.map((value) => (Number.isNaN(value) ? mean : value));
+    const mean = known === 0 ? 0 : sum / known;
+    for (let task = 0; task < K; task++) if (Number.isNaN(out[task])) out[task] = mean;
   }
 
-  /** For each task, the mean of a value over the known slopes of each measurement; NaN where none is known. */
-  private perTask(value: (of: Slopes, at: number, task: number) => number): number[][] {
-    const K = this.tasks;
-    return Array.from({ length: K }, (_, task) =>
-      this.kept.map((measurement) => {
-        const { slopes } = measurement;
-        let [sum, count] = [0, 0];
-        for (let at = task; at < slopes.length; at += K) {
-          if (Number.isNaN(slopes[at])) continue;
-          sum += value(measurement, at, task);
-          count++;
-        }
-        return sum / count;
-      }),
-    );
+  private meansOf(of: Slopes): Means {
+    return { slopes: this.perTask(of, of.slopes.map(Math.abs)), losses: this.perTask(of, of.losses) };
+  }
+
+  /** For each task, the mean of values [n, K] where the slope is known; NaN where none is. */
+  private perTask({ slopes }: Slopes, values: Float32Array | Float64Array): number[] {
+    const { tasks: K } = this;
+    return Array.from({ length: K }, (_, task) => {
+      let [sum, count] = [0, 0];
+      for (let at = task; at < slopes.length; at += K) {
+        if (Number.isNaN(slopes[at])) continue;
+        sum += values[at];
+        count++;
+      }
+      return sum / count;
+    });
+  }
+
+  /** For each task, the mean over all measurements of their means. */
+  private overall(means: readonly (readonly number[])[]): number[] {
+    return Array.from({ length: this.tasks }, (_, task) => meanOf(means.map((of) => of[task])));
   }
 }
 
+/** @param direction d̂ */
 function creditOf(
-  { slopes, losses, typical }: Slopes,
+  { losses, typical }: Slopes,
   at: number,
-  task: number,
+  direction: number,
   { scales, unit, loss }: Pick<Credit, 'scales' | 'unit' | 'loss'>,
 ): number {
   const usual = Math.max(loss, typical[Math.floor(at / scales.length)]);
   const excess = usual > 0 ? Math.max(0, Math.min(losses[at] / usual, LARGEST) - NORMAL) : 0;
-  return squash(slopes[at], scales[task]) / unit - excess / 2;
+  return direction / unit - excess / 2;
+}
+
+/** d̂ of slopes [n, K]. */
+function directionsOf(slopes: Float32Array, scales: readonly number[]): Float64Array {
+  const directions = new Float64Array(slopes.length);
+  for (let at = 0, task = 0; at < slopes.length; at++, task++) {
+    if (task === scales.length) task = 0;
+    directions[at] = squash(slopes[at], scales[task]);
+  }
+  return directions;
 }
 
 /** d ∕ √(d² + s²), between −1 and 1. */
@@ -212,9 +260,9 @@ export class Relevance {
     const advantages = centred(credits, K);
     const covariances = new Float32Array(F * K);
     for (let i = 0; i < n; i++) {
-      for (let j = 0; j < F; j++) {
+      for (let j = 0, at = 0; j < F; j++) {
         const z = (features[i * F + j] - mean[j]) * inverseStd[j];
-        for (let task = 0; task < K; task++) covariances[j * K + task] += (z * advantages[i * K + task]) / n;
+        for (let task = 0; task < K; task++, at++) covariances[at] += (z * advantages[i * K + task]) / n;
       }
     }
     this.evidence.add(covariances);
@@ -304,10 +352,11 @@ export class Evidence {
     const n = kept.length;
     if (n < FEWEST) return;
     const bound = 2 * Math.log(effects / ALPHA) + Math.log(1 + n);
-    const found = Array.from({ length: effects }, (_, effect) => moments(kept, effect));
-    const common = found.reduce((sum, { correlation }) => sum + correlation, 0) / effects;
+    const { means, squares, correlations } = moments(kept, effects);
+    const common = correlations.reduce((sum, correlation) => sum + correlation, 0) / effects;
     for (let effect = 0; effect < effects; effect++) {
-      const z = (n - 1) * Math.log1p(squaredT(found[effect], common, n) / (n - 1));
+      const correlation = Math.max(correlations[effect], common);
+      const z = (n - 1) * Math.log1p(squaredT(means[effect], squares[effect], correlation, n) / (n - 1));
       if (z > bound) strongest[effect] = Math.max(strongest[effect], 1 / (1 + Math.exp((bound - z) / 2)));
     }
   }
@@ -326,32 +375,41 @@ export class Evidence {
 }
 
 interface Moments {
-  readonly mean: number;
+  readonly means: Float64Array;
   /** Σ (x − mean)² */
-  readonly squares: number;
+  readonly squares: Float64Array;
   /** Of neighbouring estimates. */
-  readonly correlation: number;
+  readonly correlations: Float64Array;
 }
 
-function moments(estimates: readonly Float32Array[], effect: number): Moments {
+/** Of each effect, in passes along the estimates. */
+function moments(estimates: readonly Float32Array[], effects: number): Moments {
   const n = estimates.length;
-  const mean = estimates.reduce((sum, of) => sum + of[effect], 0) / n;
-  let [squares, products] = [0, 0];
+  const [means, squares, correlations] = [0, 1, 2].map(() => new Float64Array(effects));
+  for (const of of estimates) for (let effect = 0; effect < effects; effect++) means[effect] += of[effect];
+  for (let effect = 0; effect < effects; effect++) means[effect] /= n;
+  const products = correlations;
   for (let i = 0; i < n; i++) {
-    const off = estimates[i][effect] - mean;
-    squares += off * off;
-    if (i > 0) products += off * (estimates[i - 1][effect] - mean);
+    const [of, before] = [estimates[i], estimates[i - 1]];
+    for (let effect = 0; effect < effects; effect++) {
+      const off = of[effect] - means[effect];
+      squares[effect] += off * off;
+      if (i > 0) products[effect] += off * (before[effect] - means[effect]);
+    }
   }
-  const raw = squares === 0 ? 0 : products / squares;
-  // Short sequences hide correlation, on average by this much (Kendall 1954).
-  return { mean, squares, correlation: raw + (1 + 3 * raw) / n };
+  for (let effect = 0; effect < effects; effect++) {
+    const raw = squares[effect] === 0 ? 0 : products[effect] / squares[effect];
+    // Short sequences hide correlation, on average by this much (Kendall 1954).
+    correlations[effect] = raw + (1 + 3 * raw) / n;
+  }
+  return { means, squares, correlations };
 }
 
 /** t² of an effect, with the correlation that it shows or that all show on average if that is more. */
-function squaredT({ mean, squares, correlation }: Moments, common: number, n: number): number {
+function squaredT(mean: number, squares: number, correlation: number, n: number): number {
   if (mean === 0) return 0;
   if (squares === 0) return Number.POSITIVE_INFINITY;
-  const r = Math.min(Math.max(0, correlation, common), LARGEST_CORRELATION);
+  const r = Math.min(Math.max(0, correlation), LARGEST_CORRELATION);
   return mean ** 2 / (((squares / (n - 1) / n) * (1 + r)) / (1 - r));
 }
 

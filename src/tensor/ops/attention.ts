@@ -34,6 +34,8 @@ export interface Visibility {
   readonly causal?: boolean;
   /** i64 [B]: query i of sample b sees key j iff j ≤ i + limit_b. */
   readonly limit?: Tensor;
+  /** i64 [Tq]: query i sees key j iff j ≤ reach_i. */
+  readonly reach?: Tensor;
   /** i64 [B]: keys j ≥ length_b are padding and seen by no query. */
   readonly lengths?: Tensor;
 }
@@ -42,7 +44,7 @@ export interface Visibility {
 export function attentionBias(
   queries: Dim,
   keys: Dim,
-  { causal = false, limit, lengths }: Visibility,
+  { causal = false, limit, reach, lengths }: Visibility,
   dtype: DType = 'f32',
 ): Tensor | undefined {
   const i = reshape(range(queries), [1, queries, 1]);
@@ -51,6 +53,7 @@ export function attentionBias(
   const rules = [
     ...(causal ? [lessEqual(j, i)] : []),
     ...(limit === undefined ? [] : [lessEqual(j, add(i, perSample(limit)))]),
+    ...(reach === undefined ? [] : [lessEqual(j, reshape(reach, [1, queries, 1]))]),
     ...(lengths === undefined ? [] : [less(j, perSample(lengths))]),
   ];
   if (rules.length === 0) return undefined;

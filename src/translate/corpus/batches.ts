@@ -84,7 +84,7 @@ export class BatchIterator {
       this.position = 0;
       if (this.options.shuffle ?? true) this.plan = this.planEpoch(this.epoch);
     }
-    return this.batch(this.position++);
+    return this.at(this.position++);
   }
 
   /** The batches that are left of the current epoch. */
@@ -92,7 +92,8 @@ export class BatchIterator {
     for (let left = this.count - this.position; left > 0; left--) yield this.next();
   }
 
-  private batch(place: number): Batch {
+  /** A batch of the current epoch by its place; where the iterator stands does not change. */
+  at(place: number): Batch {
     const { order, starts, sequence } = this.plan;
     const b = sequence[place];
     const indices = order.slice(starts[b], starts[b + 1]);

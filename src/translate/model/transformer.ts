@@ -217,13 +217,18 @@ function table(p: Parameters, model: TranslationModel, side: 'encoder' | 'decode
   return tableOwner(p, model, side).get('weight', shape, embeddingNormal(special.pad));
 }
 
-/** What the loss of a batch is computed from. */
-export const lossInputs = {
+/** Sentence pairs as inputs of a program. */
+export const sentenceInputs = {
   source: i32('S', 'B'),
   sourceLengths: i32('B'),
   previous: i32('T', 'B'),
   target: i32('T', 'B'),
   targetLengths: i32('B'),
+} satisfies InputTypes;
+
+/** What the loss of a batch is computed from. */
+export const lossInputs = {
+  ...sentenceInputs,
   /** m of wait-m, for each sentence. */
   waits: i32('B'),
   /** Factor of each sentence's loss. */
@@ -251,23 +256,34 @@ export function lossModel(
     const sources = { ids: wide(source), lengths: wide(sourceLengths) };
     const limit = limited ? sub(wide(waits), 1) : undefined;
     const states = translate(p, model, sources, wide(previous), limit); // [T, B, D]
-    const [steps, batch] = target.shape;
-    const rows = multiplyDims(steps, batch);
-    const x = reshape(states, [rows, model.width]);
-    const targets = reshape(wide(target), [rows]);
-    const [weight, bias] = [outputWeight(p, model), outputBias(p, model)];
-    const smoothed = linearCrossEntropy(x, weight, targets, { smoothing, form: 'fairseq', bias }); // [rows]
-    const plain = smoothing === 0 ? smoothed : sub(smoothed, smoothingTerm(x, { weight, bias }, targets, smoothing));
-
-    const real = cast(less(expandDims(range(steps), 1), wide(targetLengths)), x.dtype); // [T, B]
-    const perSentence = (losses: Tensor): Tensor => sum(mul(reshape(losses, [steps, batch]), real), { axes: [0] });
-    const sentences = perSentence(smoothed);
-    return { loss: sum(mul(sentences, weights)), smoothed: sentences, plain: perSentence(plain) };
+    const { smoothed, plain } = sentenceLosses(p, model, states, wide(target), wide(targetLengths), smoothing);
+    return { loss: sum(mul(smoothed, weights)), smoothed, plain };
   };
 }
 
-/** A batch as the inputs of the loss, with a wait and a weight for each sentence. */
-export function lossFeeds(batch: Batch, waits: Int32Array, weights: Float32Array): Feeds {
+/** Sums over the tokens of each sentence [B], in nats, from states [T, B, D], targets i64 [T, B] and lengths i64 [B]. */
+export function sentenceLosses(
+  p: Parameters,
+  model: TranslationModel,
+  states: Tensor,
+  target: Tensor,
+  lengths: Tensor,
+  smoothing: number,
+): { smoothed: Tensor; plain: Tensor } {
+  const [steps, batch] = target.shape;
+  const rows = multiplyDims(steps, batch);
+  const x = reshape(states, [rows, model.width]);
+  const targets = reshape(target, [rows]);
+  const [weight, bias] = [outputWeight(p, model), outputBias(p, model)];
+  const smoothed = linearCrossEntropy(x, weight, targets, { smoothing, form: 'fairseq', bias }); // [rows]
+  const plain = smoothing === 0 ? smoothed : sub(smoothed, smoothingTerm(x, { weight, bias }, targets, smoothing));
+  const real = cast(less(expandDims(range(steps), 1), lengths), x.dtype); // [T, B]
+  const perSentence = (losses: Tensor): Tensor => sum(mul(reshape(losses, [steps, batch]), real), { axes: [0] });
+  return { smoothed: perSentence(smoothed), plain: perSentence(plain) };
+}
+
+/** A batch as the inputs `sentenceInputs`. */
+export function sentenceFeeds(batch: Batch) {
   const { size, sourceLength, targetLength } = batch;
   const [source, target, sentences] = [[sourceLength, size], [targetLength, size], [size]];
   return {
@@ -276,6 +292,14 @@ export function lossFeeds(batch: Batch, waits: Int32Array, weights: Float32Array
     previous: { data: shifted(batch), shape: target },
     target: { data: batch.target, shape: target },
     targetLengths: { data: batch.targetLengths, shape: sentences },
+  } satisfies Feeds;
+}
+
+/** A batch as the inputs of the loss, with a wait and a weight for each sentence. */
+export function lossFeeds(batch: Batch, waits: Int32Array, weights: Float32Array): Feeds {
+  const sentences = [batch.size];
+  return {
+    ...sentenceFeeds(batch),
     waits: { data: waits, shape: sentences },
     weights: { data: weights, shape: sentences },
   };
@@ -300,7 +324,7 @@ export function targetTokens(batches: readonly Batch[], weights: Float32Array): 
   return tokens;
 }
 
-const wide = (x: Tensor): Tensor => cast(x, 'i64');
+export const wide = (x: Tensor): Tensor => cast(x, 'i64');
 
 /**
  * Smoothed minus plain loss. With q_v = ε/(V−1) for v ≠ t and l = logits, both losses contain log Σ exp l once, so that

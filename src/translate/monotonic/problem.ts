@@ -4,25 +4,24 @@ import {
   type Assignment,
   captureTraining,
   type FeatureGroup,
-  type GradientAccess,
   type InfluenceAccess,
   joinSnapshots,
   type Problem,
   partOf,
   restoreTraining,
   type Status,
-  scatteredPieces,
   spacedPlaces,
   stateOnly,
   type Task,
   trainingInfluence,
 } from '../../schedule/index.js';
-import { type Batch, collate, column, pairCount, selectPairs } from '../corpus/batches.js';
+import { type Batch, column, pairCount, selectPairs } from '../corpus/batches.js';
 import type { PairedSequences } from '../corpus/corpus.js';
 import { FEATURES, MainLosses, writeRows } from '../features.js';
 import { inOrder } from '../loss-evaluation.js';
 import { evaluationMode } from '../model/config.js';
 import { targetTokens } from '../model/transformer.js';
+import { RewardGradients, rewardPieces } from '../reward.js';
 import { saveMonotonic, warmStartMonotonic } from '../trained.js';
 import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from '../training.js';
 import {
@@ -53,13 +52,11 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
   readonly features: readonly FeatureGroup[];
   /** From the task in which latency costs least. */
   readonly curriculum = { easiest: 'first', until: 'main' } as const;
-  readonly gradients: GradientAccess<readonly Batch[]>;
+  readonly gradients: RewardGradients;
   /** Only where part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<readonly Batch[]> | undefined;
   private readonly losses: MainLosses | undefined;
   private gradientProgram: Promise<Gradients> | undefined;
-  /** Which batch of the validation data the next validation gradient is taken from. */
-  private turn = 0;
 
   private constructor(
     private readonly config: MonotonicConfig,
@@ -76,14 +73,13 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     };
     const evaluation = { sentences: objectives, estimates: async (batch: Batch) => (await objectives(batch)).plain };
     if (several) this.losses = new MainLosses(evaluation, this.main, config.mainLoss, data.train.count);
-    this.gradients = {
+    this.gradients = new RewardGradients({
       size: training.arena.length,
-      ofTask: (batches, task, out) => this.gradient(batches, task, out),
-      ofValidation: (out) => {
-        const all = [...this.batchesOf(data.reward ?? data.valid)];
-        return this.gradient(all[this.turn++ % all.length], this.main, out);
-      },
-    };
+      main: this.main,
+      pairs: data.reward ?? data.valid,
+      tokens: data.tokens,
+      gradient: (batches, task, out) => this.gradient(batches, task, out),
+    });
     if (data.reward !== undefined) this.influence = this.influenceOn(data.reward);
   }
 
@@ -221,7 +217,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     const { training, learningRate, data } = this.parts;
     const model = captureTraining(training, learningRate);
     if (this.losses === undefined) return joinSnapshots({ model, data: data.capture() });
-    const state: DataState = { batches: data.capture().state, turn: this.turn };
+    const state: DataState = { batches: data.capture().state, turn: this.gradients.turn };
     return joinSnapshots({ model, losses: this.losses.capture(), data: stateOnly(state) });
   }
 
@@ -236,7 +232,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     const { batches, turn } = place.state as DataState;
     this.losses.restore(partOf(snapshot, 'losses'));
     data.restore(stateOnly(batches));
-    this.turn = turn;
+    this.gradients.turn = turn;
   }
 
   /** The languages and the model's sizes, so that the run folder alone can translate. */
@@ -310,14 +306,12 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
   }
 
   private influenceOn(reward: PairedSequences): InfluenceAccess<readonly Batch[]> {
-    const tokens = reward.target.lengths.reduce((sum, length) => sum + length, 0);
-    // Half a batch: the next measurement has another piece.
-    const pieces = scatteredPieces(reward.count, (2 * tokens) / this.parts.data.tokens);
+    const pieces = rewardPieces(reward, this.parts.data.tokens);
     return trainingInfluence<readonly Batch[]>({
       training: this.parts.training,
       samples: 32,
-      pieces: pieces.length,
-      gradient: (piece, out) => this.gradient([collate(reward, pieces[piece], { split: 'valid' })], this.main, out),
+      pieces: pieces.count,
+      gradient: (piece, out) => this.gradient(pieces.batchesOf(piece), this.main, out),
       sample: (batches, samples) => spacedPlaces(pairCount(batches), samples),
       losses: async (batches, places) => {
         const pairs = selectPairs(batches, places);
