@@ -53,6 +53,19 @@ export interface Kernels {
   dropoutMask(out: number, n: number, keyLow: number, keyHigh: number, keep: number): void;
   /** out[i] ← a number in (0, 1), uniform in steps of 2⁻¹⁶, in f32; otherwise as `dropoutMask`. */
   uniforms(out: number, n: number, keyLow: number, keyHigh: number): void;
+  /** What medians are made of: f32 arrays of any length; `out` has room for n + 4. */
+  readonly medians: MedianKernels;
+}
+
+export interface MedianKernels {
+  /** out ← x ∕ base, what is NaN left out; returns how many are left. */
+  knownRatios(x: number, base: number, n: number, out: number): number;
+  /** How many elements are less than a bound. */
+  countBelow(x: number, n: number, bound: number): number;
+  /** out ← the elements from `low` to `high`, both included, in their order; returns how many. */
+  takeBetween(x: number, n: number, low: number, high: number, out: number): number;
+  /** x ← |x − centre|, the difference in f64 and rounded once. */
+  deviations(x: number, n: number, centre: number): void;
 }
 
 export const PAGE_BYTES = 65536;
@@ -68,6 +81,7 @@ export function loadKernels(memory: WasmMemory): Kernels {
     f64: ofType(exports, 'F64'),
     dropoutMask: exports.dropoutMask as Kernels['dropoutMask'],
     uniforms: exports.uniforms as Kernels['uniforms'],
+    medians: exports as unknown as MedianKernels,
   };
 }
 
