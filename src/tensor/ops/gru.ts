@@ -111,8 +111,9 @@ function lowerUnrolled(to: Lowering, inputs: readonly string[], node: Node): str
     const both = to.op('Sigmoid', [to.op('Gemm', [state, whGates, fromInput], { transB: 1 })]); // [B, 2H]
     const [r, z] = to.graph.multi('Split', [both], 2, { axis: 1, num_outputs: 2 });
     const hn = to.op('Gemm', [state, whNew, bhNew], { transB: 1 });
+    const newInput = to.op('Gemm', [now, wiNew, biNew], { transB: 1 });
     const reset = to.op('Mul', [r, hn]);
-    const candidate = to.op('Add', [to.op('Gemm', [now, wiNew, biNew], { transB: 1 }), reset]);
+    const candidate = to.op('Add', [newInput, reset]);
     const n = to.op('Tanh', [candidate]);
     const kept = to.op('Mul', [z, to.op('Sub', [state, n])]);
     state = to.op('Add', [n, kept]); // (1 − z)·n + z·h
