@@ -9,4 +9,5 @@
 export * from './adam';
 export * from './arrays';
 export * from './dropout';
+export * from './medians';
 export * from './sgd';

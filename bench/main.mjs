@@ -50,7 +50,9 @@ for (const benchCase of chosen) {
 }
 
 console.log(`\n${formatTable(rows)}\n`);
-console.log(`ratio = ours ÷ peer; best and median of ${repeats} steps each, in turn`);
+console.log(
+  `ratio = ours ÷ peer; best and median of ${repeats} steps each, in turn; processor: the same of the median time of all cores`,
+);
 console.log(
   Object.entries(facts)
     .map(([name, value]) => `${name} ${value}`)

@@ -32,11 +32,21 @@ export async function measurePair({ ours, peer }, { repeats, python }) {
   }
 }
 
-/** @param {{ milliseconds: number, loss?: number }[]} steps */
+/** @param {{ milliseconds: number, processor: number, loss?: number }[]} steps */
 function summary(steps) {
   const milliseconds = steps.map((step) => step.milliseconds);
-  const sorted = [...milliseconds].sort((a, b) => a - b);
+  const processor = medianOf(steps.map((step) => step.processor));
+  return {
+    best: Math.min(...milliseconds),
+    median: medianOf(milliseconds),
+    processor,
+    milliseconds,
+    loss: steps[0].loss,
+  };
+}
+
+function medianOf(values) {
+  const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
-  const median = sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-  return { best: sorted[0], median, milliseconds, loss: steps[0].loss };
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }

@@ -43,13 +43,15 @@ export async function startSide(source, python) {
   if (first !== 'ready') throw new Error(`${label} should have begun with "ready", not "${first}"`);
 
   return {
-    /** Milliseconds of one step, after which the side is idle again. */
+    /** Milliseconds of one step, on the clock and of all cores together, after which the side is idle again. */
     async run() {
+      const before = processorTime(child.pid);
       const [milliseconds, loss] = (await ask('run')).split(' ').map(Number);
+      const processor = processorTime(child.pid) - before;
       if (!(milliseconds > 0)) throw new Error(`${label} answered a step with ${milliseconds} ms`);
       if (loss !== undefined && !Number.isFinite(loss)) throw new Error(`${label} has a loss of ${loss}`);
       await idle(child.pid, label);
-      return { milliseconds, loss };
+      return { milliseconds, processor, loss };
     },
     /** Peak memory in MB. */
     memory: async () => Number(await ask('memory')),
@@ -102,6 +104,14 @@ function wantsCore(pid) {
 
 function childrenOf(pid) {
   return readIfPresent(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean);
+}
+
+/** Milliseconds that the threads of a process, and of those that it has started, have been running. */
+function processorTime(pid) {
+  const threads = [pid, ...childrenOf(pid)].flatMap((process) =>
+    readdirSync(`/proc/${process}/task`).map((thread) => `/proc/${process}/task/${thread}/schedstat`),
+  );
+  return threads.reduce((sum, file) => sum + Number(readIfPresent(file).split(' ')[0]) / 1e6, 0);
 }
 
 /** A thread may end between the listing and the look. */

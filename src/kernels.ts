@@ -60,6 +60,19 @@ export interface Kernels {
   portableFirst(keyLow: number, keyHigh: number): number;
   portableSecond(keyLow: number, keyHigh: number): number;
   portableLimit(keep: number): number;
+  /** What medians are made of: f32 arrays of any length; `out` has room for n + 4. */
+  readonly medians: MedianKernels;
+}
+
+export interface MedianKernels {
+  /** out ← x ∕ base, what is NaN left out; returns how many are left. */
+  knownRatios(x: number, base: number, n: number, out: number): number;
+  /** How many elements are less than a bound. */
+  countBelow(x: number, n: number, bound: number): number;
+  /** out ← the elements from `low` to `high`, both included, in their order; returns how many. */
+  takeBetween(x: number, n: number, low: number, high: number, out: number): number;
+  /** x ← |x − centre|, the difference in f64 and rounded once. */
+  deviations(x: number, n: number, centre: number): void;
 }
 
 export const PAGE_BYTES = 65536;
@@ -74,6 +87,7 @@ export function loadKernels(memory: WasmMemory): Kernels {
     f32: ofType(exports, 'F32'),
     f64: ofType(exports, 'F64'),
     ...(Object.fromEntries(RANDOM.map((name) => [name, exports[name]])) as Pick<Kernels, (typeof RANDOM)[number]>),
+    medians: exports as unknown as MedianKernels,
   };
 }
 

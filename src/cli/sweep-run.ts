@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { formatDuration, INTERRUPTED, listenForInterrupt, type ProgressStream } from '../run/index.js';
+import { rungsOf } from '../sweep/choices.js';
 import {
   countRuns,
   type Executor,
@@ -8,6 +9,7 @@ import {
   type JobProgress,
   localExecutor,
   type Plan,
+  type PlannedGroup,
   type PlannedRun,
   type PlanOptions,
   plannedRuns,
@@ -32,13 +34,14 @@ export function planOf(grid: Grid, { set, data, out }: PlanFlags = {}): Plan {
   return plan;
 }
 
-/** A plan for programs, and for people. */
+/** A plan for programs, and for people. A candidate of a halving has the updates of the first round, which all make. */
 export function describePlan(plan: Plan) {
+  const halvings = new Map(plan.groups.map((group) => [group.name, halvingOf(group)]));
   const runs = plannedRuns(plan).map(({ run, candidate }) => ({
     name: run.name,
     state: stateOf(run),
     cores: run.job.cores,
-    updates: run.config.training.episodes * run.config.training.steps,
+    updates: halvings.get(run.group)?.rounds[0].updates ?? updatesOf(run),
     after: run.job.after.map((verb) => verb.join(' ')),
     candidate,
   }));
@@ -61,15 +64,54 @@ function stateOf({ job }: PlannedRun): 'to do' | 'done' {
   return isDone(job) ? 'done' : 'to do';
 }
 
+function updatesOf({ config }: PlannedRun): number {
+  return config.training.episodes * config.training.steps;
+}
+
+interface Halving {
+  /** Candidates that take part in each round, and the updates that they have made when it ends. */
+  readonly rounds: readonly { readonly candidates: number; readonly updates: number }[];
+  /** Updates of all rounds and of the one that is left, which is trained to its end. */
+  readonly total: number;
+  /** The same if all candidates were trained to their end. */
+  readonly instead: number;
+}
+
+/** What successive halving comes to for one setting and one seed of a group; undefined: it does not choose so. */
+function halvingOf({ halving, settings, selectSeeds }: PlannedGroup): Halving | undefined {
+  const { variants } = settings[0];
+  if (halving === undefined || variants.length < 2) return undefined;
+  const run = variants[0].run(selectSeeds[0]);
+  const { episodes, steps } = run.config.training;
+  const rungs = rungsOf(variants.length, episodes, halving.factor, halving.episodes);
+  const rounds = rungs.map((rung, i) => ({
+    candidates: i === 0 ? variants.length : rungs[i - 1].keep,
+    updates: rung.episodes * steps,
+  }));
+  const all = [...rounds, { candidates: 1, updates: updatesOf(run) }];
+  const total = all.reduce((sum, { candidates, updates }, i) => {
+    return sum + candidates * (updates - (all[i - 1]?.updates ?? 0));
+  }, 0);
+  return { rounds, total, instead: variants.length * updatesOf(run) };
+}
+
 /** What can be begun only when other runs have ended, in words. */
 function laterSteps({ groups, waitKStar }: Plan): string[] {
   const selecting = groups
     .filter(({ settings }) => settings[0].variants.length > 1)
-    .map(
-      ({ name, settings, seeds, selectSeeds }) =>
+    .flatMap((group) => {
+      const { name, settings, seeds, selectSeeds } = group;
+      const choice =
         `${name}: of ${settings[0].variants.length} candidates for each of ${settings.length} settings, the best in ` +
-        `validation with seed ${selectSeeds.join(', ')} is run with ${seeds.length} seeds`,
-    );
+        `validation with seed ${selectSeeds.join(', ')} is run with ${seeds.length} seeds`;
+      const halving = halvingOf(group);
+      if (halving === undefined) return [choice];
+      const rounds = halving.rounds.map(
+        ({ candidates, updates }) => `${candidates} candidates until update ${updates}`,
+      );
+      const cost = `${halving.total} updates a setting and seed instead of ${halving.instead}`;
+      return [choice, `${name}: by halving: ${rounds.join(', ')}, then the best to its end: ${cost}`];
+    });
   const filled = groups.flatMap(({ name, atBestWait, warmStart }) => [
     ...(atBestWait === undefined ? [] : [`${name}: ${atBestWait} is the k* of the main task`]),
     ...(warmStart === undefined

@@ -145,15 +145,33 @@ export interface Tested extends Comparison {
 /**
  * Tests comparisons over seeds and over test items, each kind of p-value corrected for the number of comparisons with
  * Holm's method.
+ *
+ * @param looks how many comparisons each stands for: its p-values are multiplied by that first (Bonferroni). Default 1
  */
 export function testComparisons(
   pairs: readonly Comparison[],
   measure: Measure,
   itemTest: (pair: Comparison) => number,
+  looks: (pair: Comparison) => number = () => 1,
 ): Tested[] {
-  const raw = pairs.map((pair) => ({ ...pair, ...overSeeds(pair, measure), items: itemTest(pair) }));
+  const raw = pairs.map((pair) => {
+    const { tTest, wilcoxon, ...found } = overSeeds(pair, measure);
+    const times = (p: number): number => Math.min(1, p * looks(pair));
+    return { ...pair, ...found, tTest: times(tTest), wilcoxon: times(wilcoxon), items: times(itemTest(pair)) };
+  });
   const corrected = (['tTest', 'wilcoxon', 'items'] as const).map((kind) => holmOfKnown(raw.map((one) => one[kind])));
   return raw.map((one, i) => ({ ...one, tTest: corrected[0][i], wilcoxon: corrected[1][i], items: corrected[2][i] }));
+}
+
+/**
+ * Comparisons that a comparison on validation data stands for: those of every score that the settings of the one side were
+ * chosen by with every one of the other. On test data, which decided nothing, each stands for itself.
+ */
+export function looksAt({ candidate, baseline }: Comparison): number {
+  const [own, other] = [candidate, baseline].map(({ runs }) =>
+    Math.max(1, ...runs.map(({ sweep }) => sweep?.looks ?? 1)),
+  );
+  return own * other;
 }
 
 /** Block bootstrap of the daily differences of RankIC, each day's value averaged over the seeds. */

@@ -108,6 +108,8 @@ export interface SweepPlace {
   readonly candidate: boolean;
   /** Keys whose values were chosen by validation or taken from other runs. */
   readonly chosenKeys: readonly string[];
+  /** Validation scores that its settings were chosen by; 1 where nothing was chosen. */
+  readonly looks: number;
 }
 
 /** Reads the record of every folder once. If one cannot be read, that is noted, and its runs count as runs without a sweep. */
@@ -130,9 +132,9 @@ export class SweepReader {
       const record = readSweep(folder);
       if (record === undefined) return undefined;
       const chosen = chosenKeys(record, folder);
-      const places = record.runs.map(({ name, group, candidate }): [string, SweepPlace] => [
+      const places = record.runs.map(({ name, group, labels, candidate }): [string, SweepPlace] => [
         name,
-        { group, candidate, chosenKeys: chosen.get(group) ?? [] },
+        { group, candidate, chosenKeys: chosen.get(group) ?? [], looks: looksOf(record, group, labels) },
       ]);
       return { found: { folder, record }, places: new Map(places) };
     } catch (error) {
@@ -141,6 +143,14 @@ export class SweepReader {
       return undefined;
     }
   }
+}
+
+/** How much was looked at before the settings of a run were chosen. */
+function looksOf({ choices }: SweepRecord, group: string, labels: ChoiceRecord['for']): number {
+  const choice = choices.find(
+    ({ step, for: where }) => step === group && Object.entries(where).every(([key, value]) => labels[key] === value),
+  );
+  return choice?.looks?.scores ?? 1;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { type LogRecord, LogTail, metricsFile } from '../run/index.js';
+import { type LogRecord, LogTail, metricsFile, wholeRun } from '../run/index.js';
 
 /** The course of a training, as its log has it. */
 export interface RunMetrics {
@@ -37,9 +37,9 @@ export class MetricsReader {
     return log.read();
   }
 
-  /** Forgets the runs that are not among these. */
+  /** Forgets the runs that are not among these, nor members of one of them. */
   keep(runs: ReadonlySet<string>): void {
-    for (const run of this.logs.keys()) if (!runs.has(run)) this.logs.delete(run);
+    for (const run of this.logs.keys()) if (!runs.has(run) && !runs.has(wholeRun(run))) this.logs.delete(run);
   }
 }
 

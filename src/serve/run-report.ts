@@ -8,7 +8,10 @@ import {
   type EvaluatedData,
   evaluationFolders,
   isRunning,
+  MEMBERS_FILE,
+  memberFolder,
   parseLogLine,
+  readMembers,
   readResult,
   readScores,
   timingsFile,
@@ -87,13 +90,27 @@ export class RunReports {
     this.descriptions.keep(paths);
   }
 
+  /** Of a run that consists of others: their updates together, and the mean of their best performances. */
+  private async courseOf(path: string): Promise<RunMetrics> {
+    const members = membersOf(path);
+    if (members === undefined) return this.metrics.read(path);
+    const courses = await Promise.all(members.map((member) => this.metrics.read(member)));
+    const best = courses.flatMap((course) => course.best ?? []);
+    return {
+      ...nothing,
+      step: sum(courses.map(({ step }) => step)),
+      best: best.length === 0 ? null : sum(best) / best.length,
+      badLines: sum(courses.map(({ badLines }) => badLines)),
+    };
+  }
+
   private async summaryOf(id: string, path: string): Promise<RunSummary> {
     try {
       const { info, config } = this.descriptions.open(path);
       const { problem, strategy, training } = names.parse(config);
-      const { step, best } = await this.metrics.read(path);
+      const { step, best } = await this.courseOf(path);
       const state = info.state === 'running' && !isRunning(path) ? 'killed' : info.state;
-      const updates = training.episodes * training.steps;
+      const updates = training.episodes * training.steps * (membersOf(path)?.length ?? 1);
       return {
         id,
         state,
@@ -125,7 +142,7 @@ export class RunReports {
         return otherwise;
       }
     };
-    const metrics = await attempt<RunMetrics>(() => this.metrics.read(path), nothing);
+    const metrics = await attempt<RunMetrics>(() => this.courseOf(path), nothing);
     const evaluations = await attempt<Evaluations>(() => runEvaluations(path), nothing);
     const test = await attempt(() => testFigures(path), null);
     const { badLines } = metrics;
@@ -137,8 +154,18 @@ export class RunReports {
   }
 }
 
+/** Folders of the runs that a run consists of; undefined where it was trained by itself. */
+function membersOf(run: string): string[] | undefined {
+  if (runFile(run, MEMBERS_FILE) === undefined) return undefined;
+  return readMembers(run)?.map(({ name }) => memberFolder(run, name));
+}
+
 function pickMeasure({ name, better }: ValidationMeasure): Pick<ValidationMeasure, 'name' | 'better'> {
   return { name, better };
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }
 
 const KNOWN_SCHEDULERS = 50;

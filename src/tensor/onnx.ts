@@ -117,7 +117,7 @@ export class OnnxGraph {
     const { nodes, values } = this.live();
     const final = (name: string): string => this.renamed.get(name) ?? name;
     const graph = new ProtoWriter();
-    for (const node of nodes) {
+    for (const node of lastFirst(nodes)) {
       graph.message(1, (w) => {
         for (const name of node.inputs) w.string(1, final(name));
         for (const name of node.outputs)
@@ -156,6 +156,16 @@ export class OnnxGraph {
     }
     return { nodes: nodes.reverse(), values };
   }
+}
+
+/**
+ * Nodes that no other node reads, at the end and the last of them first: the runtime begins with the last node and computes
+ * what it needs, then the one before, and so on. So a gradient is computed where it stands, not after all others.
+ */
+function lastFirst(nodes: readonly OnnxNode[]): OnnxNode[] {
+  const read = new Set(nodes.flatMap(({ inputs }) => inputs));
+  const isRead = ({ outputs }: OnnxNode): boolean => outputs.some((name) => read.has(name));
+  return [...nodes.filter(isRead), ...nodes.filter((node) => !isRead(node)).reverse()];
 }
 
 /** Operations whose kernels skip an output that is not used. Others crash. */

@@ -127,4 +127,42 @@ groups:
     const text = readFileSync(join(folder, 'report', page!), 'utf8');
     expect(text).toContain('Looked at: 4 configurations, 6 validation scores.');
   }, 120_000);
+
+  const FOUR = (steps: number) => `base: base.yaml
+set: {training: {episodes: 9, steps: ${steps}}}
+groups:
+  - name: a
+    select: {search: halving, over: {strategy.task: [main, clean, off-60, off-180]}}
+`;
+
+  it('says before what it will cost', async () => {
+    const { stdout } = await tcts(folderWith(FOUR(4)), 'sweep', 'grid.yaml', '--dry-run');
+    // 9 ∕ 3² episodes for all 4, ⌈4 ∕ 3⌉ = 2 of them for 3 episodes, the best for 9:
+    // 4 · 4 + 2 · (12 − 4) + (36 − 12) = 56 updates.
+    expect(stdout).toContain(
+      'a: by halving: 4 candidates until update 4, 2 candidates until update 12, then the best to its end: ' +
+        '56 updates a setting and seed instead of 144',
+    );
+    expect(stdout.match(/to do +1 +4 +\(candidate\)/g)).toHaveLength(4);
+  });
+
+  it('goes on where it was killed and comes to the same choice', async () => {
+    const untouched = await tcts(folderWith(FOUR(300)), 'sweep', 'grid.yaml', '--json', '--quiet');
+    const folder = folderWith(FOUR(300));
+    const { child, ended } = startTcts(folder, 'sweep', 'grid.yaml', '--quiet');
+    const logs = () =>
+      readdirSync(join(folder, 'runs/grid')).map((run) => join(folder, 'runs/grid', run, 'metrics.jsonl'));
+    const isSecondRound = () =>
+      existsSync(join(folder, 'runs/grid')) &&
+      logs().some((log) => existsSync(log) && readFileSync(log, 'utf8').includes('"step":600'));
+    while (!isSecondRound() && child.exitCode === null) await sleep(20);
+    child.kill('SIGKILL');
+    await ended;
+    expect(
+      readdirSync(join(folder, 'runs/grid')).filter((run) => existsSync(join(folder, 'runs/grid', run, 'result.json'))),
+    ).toEqual([]);
+    const again = await tcts(folder, 'sweep', 'grid.yaml', '--json', '--quiet');
+    expect(again.code, again.stderr).toBe(0);
+    expect(recordOf(again.stdout).choices).toEqual(recordOf(untouched.stdout).choices);
+  }, 120_000);
 });

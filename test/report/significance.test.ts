@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../src/random.js';
@@ -6,6 +7,7 @@ import {
   bleuTest,
   commonDecoding,
   forecastMeasure,
+  looksAt,
   rankICTest,
   testComparisons,
   translationOf,
@@ -41,6 +43,34 @@ describe('tests over seeds', () => {
     // All three signs alike: 2 · (1/2)³ = .25, twice by Holm.
     expect(tested.map(({ wilcoxon }) => wilcoxon)).toEqual([0.5, 0.5]);
     expect(tested.map(({ items }) => items)).toEqual([Number.NaN, Number.NaN]);
+  });
+});
+
+describe('tests on validation data', () => {
+  it('are corrected for all that was looked at before settings were chosen', () => {
+    const folder = temporaryFolder();
+    const scores = { fixed: [0.1, 0.2, 0.3], learned: [0.2, 0.4, 0.6] };
+    for (const [strategy, values] of Object.entries(scores)) {
+      for (const [seed, value] of values.entries()) {
+        makeForecast(join(folder, `${strategy},seed=${seed}`), { strategy, seed, daily: [value, value] });
+      }
+    }
+    // The group `learned` chose among 4 configurations by 6 scores.
+    const run = (group: string, seed: number) => ({ name: `${group},seed=${seed}`, group, labels: {}, seed });
+    const runs = Object.keys(scores).flatMap((group) => [0, 1, 2].map((seed) => run(group, seed)));
+    const choices = [{ step: 'learned', for: {}, candidates: [], chosen: {}, looks: { configurations: 4, scores: 6 } }];
+    const grid = { file: 'grid.yaml', values: { groups: [{ name: 'fixed' }, { name: 'learned' }] } };
+    writeFileSync(join(folder, 'sweep.json'), JSON.stringify({ format: 'tcts sweep 1', grid, runs, choices }));
+    const [data] = groupRuns(findRuns(folder).runs);
+    const test = (looks?: typeof looksAt) =>
+      testComparisons(comparisons(data, ['fixed']), forecastMeasure('RankIC'), () => 0.01, looks)[0];
+    // As above: p = 1 − 3.4641 / √14 over the seeds.
+    const p = 1 - Math.sqrt(12 / 14);
+    expect(test().tTest).toBeCloseTo(p, 9);
+    expect(test(looksAt).tTest).toBeCloseTo(6 * p, 9);
+    expect(test(looksAt).items).toBeCloseTo(0.06, 12);
+    // 6 · 0.25 is more than a probability can be.
+    expect(test(looksAt).wilcoxon).toBe(1);
   });
 });
 

@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileS
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createRun } from '../../src/run/index.js';
+import { createRun, membersJson } from '../../src/run/index.js';
 import type { RunReport, RunSummary } from '../../src/serve/run-report.js';
 import { type PageServer, startServer } from '../../src/serve/server.js';
 import { forecastScores, latencyScores, translationScores } from './evaluations.js';
@@ -63,6 +63,21 @@ describe('the list of runs', () => {
       { id: 'sweep/two', state: 'killed' },
     ]);
     first.lock.release();
+  });
+
+  it('shows a run that consists of others by what they have done so far', async () => {
+    const config = { seed: 1, problem: { kind: 'forecast' }, training: { episodes: 4, steps: 10 } };
+    const whole = createRun(join(root, 'walk'), { config, seed: 1, command: ['tcts'] });
+    const members = ['w1', 'w2', 'w3'].map((name) => ({ name, seed: 1 }));
+    writeFileSync(join(whole.path, 'members.json'), membersJson(members));
+    // The third has not begun.
+    for (const name of ['w1', 'w2']) startRun(`walk/members/${name}`).lock.release();
+    appendFileSync(join(whole.path, 'members/w1/metrics.jsonl'), '{"step":30,"episode":3,"performance":-0.5}\n');
+    // 30 + 20 of 3 · 4 · 10 updates; the best are −0.5 and −1.5.
+    const expected = { id: 'walk', state: 'running', step: 50, updates: 120, best: -1 };
+    expect(await list()).toMatchObject([expected]);
+    expect(await report('walk')).toMatchObject({ ...expected, losses: [], problems: [] });
+    whole.lock.release();
   });
 
   it('is empty for a folder without runs', async () => {

@@ -28,6 +28,11 @@ const FIELDS_OF: Readonly<Record<FeatureSpec['kind'], readonly Field[]>> = {
   none: [],
 };
 
+/** Fields that are seen relative to those of the sample's own day; they come first. */
+export function ratioCount({ kind }: FeatureSpec): number {
+  return FIELDS_OF[kind].length;
+}
+
 /** Columns of the data besides prices that the features need. */
 export function factorsOf({ columns = [] }: FeatureSpec): readonly string[] {
   return columns;
@@ -104,7 +109,7 @@ export function gather(
   layout: Layout,
   normaliser?: Normaliser,
 ): void {
-  const { values, dayStride, stockStride } = bySymbol.get(panel) ?? byDay(panel);
+  const { values, dayStride, stockStride } = stridesOf(panel);
   const window = spec.window;
   const columns = columnCount(spec);
   const width = featureWidth(spec);
@@ -117,7 +122,7 @@ export function gather(
     });
   }
   const offsets = sourceOffsets(panel, spec);
-  const ratios = FIELDS_OF[spec.kind].length;
+  const ratios = ratioCount(spec);
   const volume = fieldOffset(panel, 'volume');
   const close = fieldOffset(panel, 'close');
   const dayStep = layout === 'time-major' ? batch * width : 1;
@@ -165,13 +170,18 @@ function derivedAt({ derived, symbols }: PricePanel, day: number, stock: number,
 }
 
 /** The values of a panel and the distances in them from a day, and from a stock, to the next. */
-interface Strided {
+export interface Strided {
   readonly values: Float32Array;
   readonly dayStride: number;
   readonly stockStride: number;
 }
 
 const bySymbol = new WeakMap<PricePanel, Strided>();
+
+/** Where to read the windows of samples: stock by stock once `prepareWindows` has been asked to, else day by day. */
+export function stridesOf(panel: PricePanel): Strided {
+  return bySymbol.get(panel) ?? byDay(panel);
+}
 
 /**
  * Keeps a copy of the panel [stock][day][field] for as long as the panel lives: windows of samples from anywhere are then
@@ -197,81 +207,6 @@ function byDay({ values, symbols, fields }: PricePanel): Strided {
   return { values, dayStride: symbols.length * fields.length, stockStride: fields.length };
 }
 
-/**
- * Reads one column (see `columnCount`) after the other of all samples, missing values left out, into `out`, and returns how
- * many values there are. They come stock by stock, each read from one place: four times as fast as day by day.
- */
-export function columnReader(
-  panel: PricePanel,
-  spec: FeatureSpec,
-  samples: Samples,
-): (column: number, out: Float32Array) => number {
-  const offsets = sourceOffsets(panel, spec);
-  const [volume, close] = [fieldOffset(panel, 'volume'), fieldOffset(panel, 'close')];
-  const ratios = FIELDS_OF[spec.kind].length;
-  const { cells, days } = cellsByStock(panel, samples);
-  let read: { readonly field: number; readonly series: Float32Array; readonly base: Float32Array } | undefined;
-  return (column, out) => {
-    const field = Math.floor(column / spec.window);
-    if (field >= offsets.length) {
-      writeColumn(panel, spec, samples, column, out);
-      return withoutMissing(out, samples.length);
-    }
-    const offset = offsets[field];
-    if (offset < 0) return 0;
-    if (read?.field !== field) {
-      const base = offset === volume ? volume : close;
-      read = { field, series: seriesByStock(panel, offset), base: seriesByStock(panel, base) };
-    }
-    const { series, base } = read;
-    const daysBack = spec.window - 1 - (column % spec.window);
-    const isRatio = field < ratios;
-    let length = 0;
-    for (let i = 0; i < cells.length; i++) {
-      if (days[i] < daysBack) continue;
-      const cell = cells[i];
-      const x = isRatio ? series[cell - daysBack] / base[cell] : series[cell - daysBack];
-      out[length] = x;
-      if (!Number.isNaN(x)) length++;
-    }
-    return length;
-  };
-}
-
-/** Where the samples stand in series [stock][day], and their days, ascending by stock and then by day. */
-function cellsByStock({ calendar, symbols }: PricePanel, samples: Samples): { cells: Int32Array; days: Int32Array } {
-  const next = new Int32Array(symbols.length + 1);
-  for (let i = 0; i < samples.length; i++) next[samples.stock[i] + 1]++;
-  for (let stock = 0; stock < symbols.length; stock++) next[stock + 1] += next[stock];
-  const cells = new Int32Array(samples.length);
-  const days = new Int32Array(samples.length);
-  for (let i = 0; i < samples.length; i++) {
-    const [stock, day] = [samples.stock[i], samples.day[i]];
-    const place = next[stock]++;
-    cells[place] = stock * calendar.length + day;
-    days[place] = day;
-  }
-  return { cells, days };
-}
-
-/** One field [stock][day]. */
-function seriesByStock(panel: PricePanel, offset: number): Float32Array {
-  const { values, dayStride, stockStride } = bySymbol.get(panel) ?? byDay(panel);
-  const [days, stocks] = [panel.calendar.length, panel.symbols.length];
-  const series = new Float32Array(days * stocks);
-  for (let stock = 0; stock < stocks; stock++) {
-    let from = stock * stockStride + offset;
-    for (let day = 0; day < days; day++, from += dayStride) series[stock * days + day] = values[from];
-  }
-  return series;
-}
-
-function withoutMissing(values: Float32Array, count: number): number {
-  let length = 0;
-  for (let i = 0; i < count; i++) if (!Number.isNaN(values[i])) values[length++] = values[i];
-  return length;
-}
-
 /** One column of all samples as it is, with NaN for what is missing, into `out`. */
 export function writeColumn(
   panel: PricePanel,
@@ -293,7 +228,7 @@ export function writeColumn(
   const offset = offsets[f];
   const volume = fieldOffset(panel, 'volume');
   const baseOffset = offset === volume ? volume : fieldOffset(panel, 'close');
-  const isRatio = f < FIELDS_OF[spec.kind].length;
+  const isRatio = f < ratioCount(spec);
   const cellWidth = panel.fields.length;
   const stocks = panel.symbols.length;
   for (let i = 0; i < samples.length; i++) {
@@ -308,7 +243,7 @@ export function writeColumn(
 }
 
 /** Where each field of the features stands in a cell of the panel; −1 for a field the panel has not. */
-function sourceOffsets(panel: PricePanel, spec: FeatureSpec): readonly number[] {
+export function sourceOffsets(panel: PricePanel, spec: FeatureSpec): readonly number[] {
   return [...FIELDS_OF[spec.kind], ...factorsOf(spec)].map((field) => fieldOffset(panel, field));
 }
 

@@ -170,7 +170,7 @@ function looksInWords(choices: readonly ChoiceRecord[]): string {
   return (
     ` Looked at${of}: ${count(sum('configurations'))} configurations, ${count(sum('scores'))} validation scores. The ` +
     'score of the chosen one is the largest of these and so too good an estimate of its own; a p-value on validation data ' +
-    'would have to be multiplied by their number (Bonferroni). Test data decided nothing here, and tests on them need no ' +
+    'is multiplied by their number (Bonferroni). Test data decided nothing here, and tests on them need no ' +
     'correction for it.'
   );
 }

@@ -68,6 +68,7 @@ export function significance(
   measure: Measure,
   items: string,
   about: Pick<Table, 'id' | 'title'>,
+  looks: (pair: Tested) => number = () => 1,
 ): Block {
   if (tested.length === 0) {
     return absent('No test of significance: there is no method to compare with a baseline for the same main task.');
@@ -89,11 +90,17 @@ export function significance(
     tested.length === 1
       ? 'There is one comparison, and so nothing to correct for.'
       : `Each column of p-values is corrected for its ${tested.length} comparisons with Holm's method.`;
+  const most = Math.max(...tested.map(looks));
+  const looked =
+    most === 1
+      ? ''
+      : ' These are validation data, by which settings were chosen: before that each p-value is multiplied by the pairs of ' +
+        `validation scores that were looked at, ${most} at most.`;
   const caption =
     `Difference of ${measure.name}, method minus baseline, averaged over the seeds that both have. For each main task ` +
     'the method that was best on validation data is compared with each baseline, of several the one with the nearest ' +
     'configuration. p-values are two-sided: paired t-test and exact Wilcoxon signed-rank test over the seeds (two seeds ' +
-    `at least; no fewer than six can give p < 0.05 with Wilcoxon's), and ${ITEM_TESTS[items]}. ${correction}`;
+    `at least; no fewer than six can give p < 0.05 with Wilcoxon's), and ${ITEM_TESTS[items]}. ${correction}${looked}`;
   return { kind: 'table', table: { ...about, caption, columns: columns.map(textColumn), rows } };
 }
 

@@ -8,6 +8,7 @@ import {
   commonDecoding,
   type Decoding,
   isDecodedAs,
+  looksAt,
   type Translated,
   testComparisons,
   translationMeasure,
@@ -15,7 +16,7 @@ import {
 } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
 import type { DataSet, Setting } from '../settings.js';
-import type { ReportView } from '../view.js';
+import type { Comparison, ReportView } from '../view.js';
 import { comparisons } from '../view.js';
 import { OVER_SEEDS, significance, taskRows } from './results.js';
 
@@ -37,13 +38,14 @@ export function translationSection(view: ReportView): Section {
   const matched = data.settings.some(({ runs, main }) => runs.some((run) => translationOf(run, decoding, main)));
   if (matched) {
     const pairs = comparisons(data, baselines);
-    const tested = testComparisons(pairs, sacreBLEU, ({ candidate, baseline }) =>
-      bleuTest(translated(candidate, decoding, candidate.main), translated(baseline, decoding, baseline.main), reader),
-    );
+    const sentences = ({ candidate, baseline }: Comparison) =>
+      bleuTest(translated(candidate, decoding, candidate.main), translated(baseline, decoding, baseline.main), reader);
+    const looks = decoding.split === 'test' ? undefined : looksAt;
+    const tested = testComparisons(pairs, sacreBLEU, sentences, looks);
     blocks.push(
       { kind: 'table', table: bleuTable(view, id, decoding, 'sacrebleu') },
       { kind: 'table', table: bleuTable(view, id, decoding, 'bleu') },
-      significance(data, tested, sacreBLEU, 'sentences', { id: `${id}-significance`, title: 'Significance' }),
+      significance(data, tested, sacreBLEU, 'sentences', { id: `${id}-significance`, title: 'Significance' }, looks),
     );
   } else {
     blocks.push(absent('No table of results: no run has been evaluated with the wait of its main task.'));

@@ -1,4 +1,4 @@
-import { type Dim, formatShape, multiplyDims, sameDim } from '../dim.js';
+import { type Dim, formatShape, sameDim } from '../dim.js';
 import type { Lowering } from '../lowering.js';
 import {
   describeType,
@@ -63,7 +63,7 @@ export function recurrentSizes(
 }
 
 /** What the backward pass needs again from each step, [B, H] each. */
-const TAPE = ['reset', 'update', 'candidate', 'fromHidden', 'kept'] as const;
+const TAPE = ['reset gate', 'update gate', 'candidate', 'reset', 'kept'] as const;
 
 /** Outputs: all states, the last one, and the tape of every step, which costs nothing unless it is read. */
 const gruOp: Op = {
@@ -111,22 +111,21 @@ function lowerUnrolled(to: Lowering, inputs: readonly string[], node: Node): str
     const both = to.op('Sigmoid', [to.op('Gemm', [state, whGates, fromInput], { transB: 1 })]); // [B, 2H]
     const [r, z] = to.graph.multi('Split', [both], 2, { axis: 1, num_outputs: 2 });
     const hn = to.op('Gemm', [state, whNew, bhNew], { transB: 1 });
-    const candidate = to.op('Add', [to.op('Gemm', [now, wiNew, biNew], { transB: 1 }), to.op('Mul', [r, hn])]);
+    const newInput = to.op('Gemm', [now, wiNew, biNew], { transB: 1 });
+    const reset = to.op('Mul', [r, hn]);
+    const candidate = to.op('Add', [newInput, reset]);
     const n = to.op('Tanh', [candidate]);
     const kept = to.op('Mul', [z, to.op('Sub', [state, n])]);
     state = to.op('Add', [n, kept]); // (1 − z)·n + z·h
     states.push(state);
-    tape.push(r, z, n, hn, kept);
+    tape.push(r, z, n, reset, kept);
   }
   return [to.stackSteps(states), state, ...tape];
 }
 
-/** Steps whose gate gradients are joined before they meet the weights: long products, yet still in the cache. */
-const CHUNK = 10;
-
 /**
  * Backward pass, with dh the gradient of h′ = n + z·(h − n):
- * dn = dh·(1 − z)(1 − n²), dz = dh·z(h − n)(1 − z), the candidate's hidden part dn·r, dr = dn·(W_hn h + b_hn)·r(1 − r),
+ * dn = dh·(1 − z)(1 − n²), dz = dh·z(h − n)(1 − z), the candidate's hidden part dn·r, dr = (dn − dn·r)·r(W_hn h + b_hn),
  * dh_prev = dh·z + [dr | dz | dn·r]·W_h; on the input side the gates' gradients are [dr | dz | dn].
  */
 const gruGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: boolean }> = {
@@ -149,61 +148,49 @@ const gruGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: bool
 
     const one = to.scalar(dtype, 1);
     const mul = (a: string, b: string): string => to.op('Mul', [a, b]);
-    const complement = (a: string): string => to.op('Sub', [one, a]);
-    const before = [initial, ...states];
-    const xs = to.steps(x, steps);
+    const sub = (a: string, b: string): string => to.op('Sub', [a, b]);
+    const concat = (parts: readonly string[], axis: number): string => to.op('Concat', parts, { axis });
+    const noRows = (columns: number): string =>
+      to.graph.constant(dtype, typedArray(dtype, new Float64Array(size * columns)), [size, columns]);
     const [wiGates, wiNew] = to.graph.multi('Split', [input, to.ints([2 * size, size])], 2, { axis: 0 });
-    const noNew = to.graph.constant(dtype, typedArray(dtype, new Float64Array(size * width)), [size, width]);
-    const wiHidden = to.op('Concat', [wiGates, noNew], { axis: 0 }); // [3H, I]: the candidate's part comes from dn
-    const sums: Record<string, string> = {};
+    // What the gradients of the gates, [dr | dz | dn·r | dn], meet on either side: [4H, I] and [4H, H].
+    const toInput = concat([wiGates, noRows(width), wiNew], 0);
+    const toHidden = concat([hidden, noRows(size)], 0);
+    const before = [initial, ...states];
+    const ones = to.once(`ones of ${dtype} [${batch}, 1]`, () => to.op('Expand', [one, to.shape([batch, 1])]));
+    const seen = to.steps(x, steps).map((now, t) => concat([now, before[t], ones], 1)); // [B, I + H + 1]
+    const ofGates: string[] = [];
     const dx: string[] = [];
 
-    for (let end = steps; end > 0; end -= CHUNK) {
-      const start = Math.max(0, end - CHUNK);
-      const ofNew: string[] = [];
-      const ofHidden: string[] = [];
-      for (let t = end - 1; t >= start; t--) {
-        const [r, z, n, hn, kept] = tape.slice(t * TAPE.length, (t + 1) * TAPE.length);
-        if (dStates !== undefined) dh = dh === undefined ? dStates[t] : to.op('Add', [dh, dStates[t]]);
-        const through = mul(dh!, z);
-        const toNew = to.op('Sub', [dh!, through]);
-        const dn = mul(toNew, complement(mul(n, n)));
-        const dz = mul(toNew, kept);
-        const dhn = mul(dn, r);
-        const dr = mul(mul(dhn, hn), complement(r));
-        const product = to.op('Concat', [dr, dz, dhn], { axis: 1 }); // [B, 3H]
-        ofHidden.unshift(product);
-        ofNew.unshift(dn);
-        dh = to.op('Gemm', [product, hidden, through]);
-      }
-      const rows = multiplyDims(end - start, batch);
-      const join = (parts: readonly string[], last: Dim): string =>
-        to.reshape(to.stackSteps(parts), [end - start, batch, last], [rows, last]);
-      const add = (name: string, left: string, right: string): void => {
-        sums[name] = to.op('Gemm', [left, right, ...(name in sums ? [sums[name]] : [])], { transA: 1 });
-      };
-      const addColumns = (name: string, matrix: string, columns: number): void => {
-        const part = to.columnSums(matrix, rows, columns, dtype);
-        sums[name] = name in sums ? to.op('Add', [sums[name], part]) : part;
-      };
-      const [gh, gn] = [join(ofHidden, 3 * size), join(ofNew, size)];
-      const chunk = join(xs.slice(start, end), width);
-      add('hidden', gh, join(before.slice(start, end), size));
-      add('gates', gh, chunk);
-      add('new', gn, chunk);
-      addColumns('hiddenBias', gh, 3 * size);
-      addColumns('newBias', gn, size);
-      const ofChunk = to.op('Gemm', [gn, wiNew, to.op('MatMul', [gh, wiHidden])]);
-      dx.unshift(to.reshape(ofChunk, [rows, width], [end - start, batch, width]));
+    for (let t = steps - 1; t >= 0; t--) {
+      const [r, z, n, reset, kept] = tape.slice(t * TAPE.length, (t + 1) * TAPE.length);
+      if (dStates !== undefined) dh = dh === undefined ? dStates[t] : to.op('Add', [dh, dStates[t]]);
+      const through = mul(dh!, z);
+      const toNew = sub(dh!, through);
+      const dn = mul(toNew, sub(one, mul(n, n)));
+      const dz = mul(toNew, kept);
+      const dhn = mul(dn, r);
+      const dr = mul(sub(dn, dhn), reset);
+      const gates = concat([dr, dz, dhn, dn], 1); // [B, 4H]
+      ofGates.unshift(gates);
+      dx.unshift(to.op('MatMul', [gates, toInput]));
+      dh = to.op('Gemm', [gates, toHidden, through]);
     }
-    const gateRows = (name: string): string => to.op('Slice', [name, to.ints([0]), to.ints([2 * size]), to.ints([0])]);
-    return [
-      to.op('Concat', dx, { axis: 0 }),
-      to.op('Concat', [gateRows(sums.gates), sums.new], { axis: 0 }),
-      sums.hidden,
-      to.op('Concat', [gateRows(sums.hiddenBias), sums.newBias], { axis: 0 }),
-      sums.hiddenBias,
-      dh!,
-    ];
+    // The gradients of all parameters, [I + H + 1, 4H], as one sum over the steps. Of the inputs of a node the runtime first
+    // computes the one that stands last: behind all gates, each product of this sum is computed while its gates are still
+    // in the cache. One product for ten steps together is no faster, and its parts have to be copied.
+    let sum: string | undefined;
+    for (let t = steps - 1; t >= 0; t--) {
+      sum = to.op('Gemm', [seen[t], ofGates[t], ...(sum === undefined ? [] : [sum])], { transA: 1 });
+    }
+    const [ofInput, ofHidden, ofBias] = to.graph
+      .multi('Split', [sum!, to.ints([width, size, 1])], 3, { axis: 0 })
+      .map((part) => to.graph.multi('Split', [part], 4, { axis: 1, num_outputs: 4 }));
+    const weights = ([dr, dz, last]: readonly string[]): string =>
+      to.op('Transpose', [concat([dr, dz, last], 1)], { perm: [1, 0] });
+    const bias = ([dr, dz, last]: readonly string[]): string =>
+      to.reshape(concat([dr, dz, last], 1), [1, 3 * size], [3 * size]);
+    const atInput = ([dr, dz, , dn]: readonly string[]): string[] => [dr, dz, dn];
+    return [to.stackSteps(dx), weights(atInput(ofInput)), weights(ofHidden), bias(atInput(ofBias)), bias(ofBias), dh!];
   },
 };
