@@ -100,10 +100,12 @@ export class Session {
     }
     const results = await this.session.run(given, fetches);
     return Object.fromEntries(
-      Object.entries(results).map(([name, result]) => [
-        name,
-        { data: run.into?.[name] ?? (result.data as TypedArray), shape: result.dims },
-      ]),
+      Object.entries(results).map(([name, result]) => {
+        const data = result.data as TypedArray;
+        const target = run.into?.[name];
+        if (target !== undefined && data.buffer !== target.buffer) freeNow(data.buffer as ArrayBuffer);
+        return [name, { data: target ?? data, shape: result.dims }];
+      }),
     );
   }
 
@@ -135,6 +137,18 @@ export class Session {
     );
   }
 }
+
+/**
+ * Frees the memory of an array that nobody uses. The runtime returns a copy of every output, even of one that it was told
+ * where to write; left to the garbage collector, the copies of an update are page faults and collections that take longer
+ * than making them. A buffer that is transferred belongs to its message, which a closed port drops at once.
+ */
+function freeNow(buffer: ArrayBuffer): void {
+  closedPort.postMessage(undefined, [buffer]);
+}
+
+const closedPort = new MessageChannel().port1;
+closedPort.close();
 
 /** Checks a value against its type and learns the sizes of named dimensions from it. */
 function bindSizes(name: string, type: TensorType, { data, shape }: Value, sizes: Map<string, number>): void {
