@@ -49,11 +49,6 @@ export function monotonicModel(
   attention: MonotonicKind,
   candidates: Candidates = { first: 2, states: 4 },
 ): MonotonicModel {
-  if (model.adapters !== undefined) {
-    throw new InputError('monotonic attention has parameters of its own to train, expected a model without adapters', {
-      key: 'problem.model.adapters',
-    });
-  }
   if (model.encoder === 'unidirectional')
     return { ...model, attention, ...(attention === 'hmt' ? { candidates } : {}) };
   throw new InputError('heads that only move forward need tokens that keep their encoding, expected "unidirectional"', {
