@@ -12,15 +12,16 @@ import { peerEnvironment } from './environment.mjs';
  *
  * @param {import('./cases.mjs').SideSource} source
  * @param {string | undefined} python interpreter for scripts
+ * @param {number} [threads] of a script; default 2
  */
-export async function startSide(source, python) {
+export async function startSide(source, python, threads) {
   const label = source.script ?? `${source.module} ${JSON.stringify(source.options ?? {})}`;
   const ours = [process.execPath, path('./serve.mjs'), path(source.module ?? ''), JSON.stringify(source.options ?? {})];
   const [command, ...args] = source.processes === undefined ? ours : [...mpirun(source.processes), ...ours];
   const child =
     source.script === undefined
       ? launch(command, args)
-      : launch(python, [path(`./peers/${source.script}`), ...(source.args ?? [])], peerEnvironment());
+      : launch(python, [path(`./peers/${source.script}`), ...(source.args ?? [])], peerEnvironment(threads));
   const errors = [];
   child.stderr.on('data', (text) => errors.push(text));
   child.stdin.on('error', () => {}); // A side that died is reported by `receive`, with what it wrote to stderr.
@@ -52,6 +53,15 @@ export async function startSide(source, python) {
       if (loss !== undefined && !Number.isFinite(loss)) throw new Error(`${label} has a loss of ${loss}`);
       await idle(child.pid, label);
       return { milliseconds, processor, loss };
+    },
+    /** Milliseconds of processor time of all its threads so far, in steps of 10. */
+    processorTime: () => {
+      const stat = readIfPresent(`/proc/${child.pid}/stat`);
+      const [user, system] = stat
+        .slice(stat.lastIndexOf(')') + 2)
+        .split(' ')
+        .slice(11, 13);
+      return 10 * (Number(user) + Number(system));
     },
     /** Peak memory in MB. */
     memory: async () => Number(await ask('memory')),

@@ -10,14 +10,15 @@ The environment (threads, BLAS kernels, allocator) is set by the harness before 
 """
 
 import json
+import os
 import re
 import sys
 import time
 
 import torch
 
-# Two threads for the two cores of the reference machine, as for the side the peer is compared with.
-torch.set_num_threads(2)
+# As many threads as the side the peer is compared with: two, for the two cores of the reference machine.
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 torch.set_flush_denormal(True)
 torch.manual_seed(1)
 

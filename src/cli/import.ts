@@ -32,7 +32,8 @@ export function registerImport(program: Command): void {
         ),
       )
       .option('--lowercase', 'put text into lower case')
-      .option('--normalize', 'normalise punctuation as Moses does'),
+      .option('--normalize', 'normalise punctuation as Moses does')
+      .addHelpText('after', '\nExample:\n  tcts import fairseq wmt.en-de --codes wmt.en-de/bpecodes --out runs/wmt'),
   ).action((folder: string, flags: ImportFlags & FairseqImportOptions) =>
     importCommand(folder, flags, async () =>
       (await import('../translate/exchange/fairseq.js')).readFairseq(folder, flags),
@@ -47,7 +48,14 @@ export function registerImport(program: Command): void {
       .argument('<folder>', 'folder of the model')
       .option('--source <language>', 'source language (default: as tokenizer_config.json says)')
       .option('--target <language>', 'target language (default: as tokenizer_config.json says)')
-      .option('--prefix <token>', 'token before every source line, such as >>fra<< of a model for several languages'),
+      .option('--prefix <token>', 'token before every source line, such as >>fra<< of a model for several languages')
+      .addHelpText(
+        'after',
+        `
+Examples:
+  tcts import hf opus-mt-en-de --out runs/opus
+  tcts import hf m2m100_418M --source en --target de --out runs/m2m`,
+      ),
   ).action((folder: string, flags: ImportFlags & HuggingFaceImportOptions) =>
     importCommand(folder, flags, async () =>
       (await import('../translate/exchange/huggingface.js')).readHuggingFace(folder, flags),

@@ -249,6 +249,8 @@ function request(flags: Flags, side: Side): LanguageRequest {
 function tokenizerConfig(flags: Flags, side: Side, usesBpe: boolean): TokenizerConfig {
   const chosen = (side === 'source' ? flags.sourceTokenizer : flags.targetTokenizer) ?? flags.tokenizer;
   const kind = chosen ?? tokenizerFor(flags[side], side, usesBpe);
+  // A vocabulary from elsewhere does not know the mark of a space.
+  if (kind === 'jieba') return { kind, spaces: flags.vocab === undefined && flags.fairseq === undefined };
   if (kind !== 'moses') return { kind };
   const patterns = flags.protected === undefined ? undefined : readText(flags.protected).split(/\r?\n/);
   return {

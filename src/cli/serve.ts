@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { InputError } from '../errors.js';
 import { isRun, listenForInterrupt } from '../run/index.js';
 import { wrapped } from '../text-table.js';
-import { addSearchFlags, fromEnvironment, policyHelp, type SearchFlags, searchOf } from './flags.js';
+import { addSearchFlags, fromEnvironment, policyHelp, type SearchFlags, searchOf, speculateOption } from './flags.js';
 import { builtInModel, runFolder } from './names.js';
 
 interface ServeFlags extends SearchFlags {
@@ -18,6 +18,7 @@ interface ServeFlags extends SearchFlags {
   readonly module?: readonly string[];
   readonly simuleval?: string;
   readonly policy?: string;
+  readonly speculate?: number;
 }
 
 /** `tcts serve`: the page with live translation and the runs, or an agent for SimulEval. */
@@ -40,11 +41,12 @@ export function registerServe(program: Command): void {
     .option('--simuleval <port>', 'instead of the page, be a remote agent of SimulEval for one run')
     .option('--policy <spec>', 'policy of that agent, as wait-k:3; default the one that the run was trained for');
   addSearchFlags(command)
+    .addOption(speculateOption())
     .addHelpText(
       'after',
       `
-With a beam, what is left to be written after the last word comes at once. Ctrl-C stops when the translations under way
-are complete.
+With a beam, what is left to be written after the last word comes at once; --speculate needs one above 1. Ctrl-C
+stops when the translations under way are complete.
 
 ${policyHelp()}
 
@@ -68,7 +70,13 @@ async function serveCommand(given: string | undefined, flags: ServeFlags): Promi
   if (missing !== undefined) throw new InputError('there is no such module', { file: missing });
   const modules = (flags.module ?? []).map((file) => pathToFileURL(resolve(file)).href);
   for (const module of modules) await import(module);
-  const common = { host: flags.host, names: flags.name, modules, ...searchOf(flags) };
+  const search = { ...searchOf(flags), speculate: flags.speculate };
+  if ((search.speculate ?? 0) > 0 && search.beam === 1) {
+    throw new InputError('there is nothing to choose from with a beam of 1: give --beam as well', {
+      key: '--speculate',
+    });
+  }
+  const common = { host: flags.host, names: flags.name, modules, ...search };
   const { isLoopback, startAgent, startServer } = await import('../serve/index.js');
   const isLocal = isLoopback(flags.host);
   if (flags.simuleval !== undefined) {

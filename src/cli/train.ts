@@ -96,8 +96,7 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
     });
   }
   const file = isFolder ? join(target, 'config.yaml') : configFile(target);
-  const set = [...shorthands(options), ...options.set];
-  const config = await loadTrainConfig(file, set);
+  const config = await loadTrainConfig(file, assignments(options));
   const folder = isFolder ? target : runPath(config, file);
   const { resume, until, quiet, cores, queue, queueName } = options;
   const { outcome, result, members } = await trainingRun(config, {
@@ -135,8 +134,9 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
   process.stdout.write(`${lines.filter(Boolean).join('\n')}\n`);
 }
 
-/** The flags that stand for keys of the configuration, as assignments to them. */
-function shorthands({ strategy, main, tasks, model, device, walkForward, budget }: TrainOptions): string[] {
+/** What the flags give keys of the configuration: those that are short for one, and `--set`. */
+export function assignments(options: TrainOptions): string[] {
+  const { strategy, main, tasks, model, device, walkForward, budget, set } = options;
   const keys = {
     'strategy.name': strategy,
     'problem.main': main,
@@ -146,7 +146,8 @@ function shorthands({ strategy, main, tasks, model, device, walkForward, budget 
     'problem.split.walkForward': walkForward && JSON.stringify(walkForward),
     'training.budget': budget,
   };
-  return Object.entries(keys).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
+  const given = Object.entries(keys).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
+  return [...given, ...set];
 }
 
 /**

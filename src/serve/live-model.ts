@@ -31,6 +31,8 @@ export interface LiveModelOptions {
   readonly earlyEnd?: 'allow' | 'block';
   /** As `SearchOptions` has it. Default 1. */
   readonly lengthPenalty?: number;
+  /** As `SearchOptions` has it; of use with a beam above 1. Default 0. */
+  readonly speculate?: number;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
   /** What computes. Default cpu. */
@@ -42,7 +44,7 @@ export interface LiveModelOptions {
 }
 
 export async function openLiveModel(run: string, options: LiveModelOptions = {}): Promise<LiveModel> {
-  const { beam = 1, earlyEnd, lengthPenalty, threads, device, checkpoint } = options;
+  const { beam = 1, earlyEnd, lengthPenalty, speculate, threads, device, checkpoint } = options;
   const translator = await Translator.open(run, { beam, threads, device, checkpoint });
   const { source, target } = translator;
   const models = translator.models.map((model) => new BatchingModel(model));
@@ -52,7 +54,7 @@ export async function openLiveModel(run: string, options: LiveModelOptions = {})
     maxPositions: Math.min(...models.map((model) => model.maxPositions)),
     policy: (spec) => translator.policy(spec),
     stream: (policy, onEvent) =>
-      new TextStream(models, source, target, policy, { beam, earlyEnd, lengthPenalty, onEvent }),
+      new TextStream(models, source, target, policy, { beam, earlyEnd, lengthPenalty, speculate, onEvent }),
     close: () => translator.close(),
   };
 }

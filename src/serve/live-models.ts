@@ -43,9 +43,9 @@ export class ThreadModel {
 
   static open(run: string, options: LiveModelOptions): Promise<ThreadModel> {
     return new Promise((resolve, reject) => {
-      const { beam, earlyEnd, lengthPenalty, threads, device, checkpoint, modules } = options;
-      const own = { beam, earlyEnd, lengthPenalty, threads, device, checkpoint, modules };
-      const model = new ThreadModel({ run, options: own });
+      const { beam, earlyEnd, lengthPenalty, speculate, threads, device, checkpoint, modules } = options;
+      const sent = { beam, earlyEnd, lengthPenalty, speculate, threads, device, checkpoint, modules };
+      const model = new ThreadModel({ run, options: sent });
       model.worker.once('error', reject);
       model.worker.on('message', (message: FromModelThread) => {
         if (message.type === 'open') resolve(model);

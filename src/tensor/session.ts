@@ -142,6 +142,7 @@ export class Session {
       const data = fromOrt(result, outputs[name].dtype);
       const target = run.into?.[name];
       if (target !== undefined && device !== 'cpu') target.set(data as never);
+      if (target !== undefined && data.buffer !== target.buffer) freeNow(data.buffer as ArrayBuffer);
       values[name] = { data: target ?? data, shape: result.dims };
     }
     return { outputs: values, kept };
@@ -255,6 +256,18 @@ function startSession(executable: Executable, { threads = 1, keep = [], profile 
     },
   });
 }
+
+/**
+ * Frees the memory of an array that nobody uses. The runtime returns a copy of every output, even of one that it was told
+ * where to write; left to the garbage collector, the copies of an update are page faults and collections that take longer
+ * than making them. A buffer that is transferred belongs to its message, which a closed port drops at once.
+ */
+function freeNow(buffer: ArrayBuffer): void {
+  closedPort.postMessage(undefined, [buffer]);
+}
+
+const closedPort = new MessageChannel().port1;
+closedPort.close();
 
 /** Checks a value against its type and learns the sizes of named dimensions from it. */
 function bindSizes(name: string, type: TensorType, { data, shape }: Value, sizes: Map<string, number>): void {

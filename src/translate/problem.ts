@@ -1,4 +1,3 @@
-import { InputError } from '../errors.js';
 import type { Feeds, LearningRate, StepResult, Training } from '../optim/index.js';
 import type { Snapshot } from '../run/index.js';
 import {
@@ -20,6 +19,7 @@ import { type Batch, column, pairCount } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
 import { FEATURES, MainLosses, ORIGIN, writeRows } from './features.js';
 import { inOrder, LossEvaluation } from './loss-evaluation.js';
+import { isAdapter, requireStart } from './model/config.js';
 import { lossModel, targetTokens, updateFeeds } from './model/transformer.js';
 import { RewardGradients } from './reward.js';
 import { FULL, saveTranslation, warmStart } from './trained.js';
@@ -83,18 +83,14 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     const tasks = waitTasks(config.waits);
     const main = config.waits === 'full' ? 0 : taskIndex(tasks, config.main, 'problem.main');
     const learningRate = learningRateOf(config.learning, options.updates);
-    if (config.model.adapters !== undefined && config.warmStart === null) {
-      throw new InputError('adapters change a model that is there, expected problem.warmStart to name its run', {
-        key: 'problem.model.adapters',
-      });
-    }
+    requireStart(config);
     const data = await TrainingData.open(config, random);
     const opened: { close(): void | Promise<void> }[] = [data];
     try {
       const { model, corpus } = data;
       const loss = { smoothing: config.smoothing, limited: config.waits !== 'full' };
-      const onlyAdapters = model.adapters !== undefined;
-      const training = await createTraining(lossModel(model, loss), config.learning, { ...options, onlyAdapters });
+      const frozen = model.adapters === undefined ? undefined : (name: string) => !isAdapter(name);
+      const training = await createTraining(lossModel(model, loss), config.learning, { ...options, frozen });
       opened.push(training);
       if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages, model);
       const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, ranks });

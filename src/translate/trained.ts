@@ -5,6 +5,7 @@ import { readJsonFile, writeFileAtomic } from '../files.js';
 import { Arena, type Floats, traceModel } from '../optim/index.js';
 import { type CheckpointChoice, openRun } from '../run/index.js';
 import { loadParameters } from '../schedule/index.js';
+import type { Parameter } from '../tensor/index.js';
 import type { SourceAttention } from './decode/steps.js';
 import { ACTIVATION_NAMES, adaptersSchema, evaluationMode, isAdapter, type TranslationModel } from './model/config.js';
 import { lossInputs, lossModel } from './model/transformer.js';
@@ -51,20 +52,24 @@ export function openTrained(folder: string, checkpoint: CheckpointChoice = 'best
   const arena = arenaOf(info.model);
   const step = loadParameters(folder, arena, checkpoint);
   if (adapters === undefined) return { ...info, languages, arena, step };
-  const merged = arenaOf(model);
-  for (const name of merged.names) merged.value(name).set(arena.value(name) as never);
-  for (const name of arena.names.filter((one) => one.endsWith('.lora_A.weight'))) {
-    const layer = name.slice(0, -'.lora_A.weight'.length);
-    const [down, up] = [arena.value(name), arena.value(`${layer}.lora_B.weight`)];
-    addProduct(merged.value(`${layer}.weight`), up, down, adapters);
-  }
-  return { ...info, model, languages, arena: merged, step };
+  return { ...info, model, languages, arena: merge(arena, arenaOf(model), adapters), step };
 }
 
 /** The parameters of a model to be run: they have no gradients. */
 function arenaOf(model: TranslationModel): Arena {
   const { parameters } = traceModel(lossModel(evaluationMode(model), { smoothing: 0 }), lossInputs);
   return new Arena(parameters.map(({ name, shape }) => ({ name, shape, frozen: true })));
+}
+
+/** The parameters of `into` with the values of `arena` and its adapters. */
+function merge(arena: Arena, into: Arena, adapters: { readonly rank: number; readonly alpha: number }): Arena {
+  for (const name of into.names) into.value(name).set(arena.value(name) as never);
+  for (const name of arena.names.filter((one) => one.endsWith('.lora_A.weight'))) {
+    const layer = name.slice(0, -'.lora_A.weight'.length);
+    const [down, up] = [arena.value(name), arena.value(`${layer}.lora_B.weight`)];
+    addProduct(into.value(`${layer}.weight`), up, down, adapters);
+  }
+  return into;
 }
 
 /** W ← W + α/r·B·A, with B [out, r] and A [r, in]; summed in f64. */
@@ -99,13 +104,16 @@ export function saveMonotonic(folder: string, languages: Languages, model: Monot
   writeFileAtomic(join(folder, INFO), `${JSON.stringify({ model }, null, 2)}\n`);
 }
 
-/** Reads a model from a run folder. */
+/** Reads a model from a run folder, its adapters merged into the matrices that they belong to. */
 export function trainedMonotonic(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedMonotonic {
   openRun(folder);
-  const { model } = readJsonFile(join(folder, INFO), monotonicInfoSchema);
+  const { model: trained } = readJsonFile(join(folder, INFO), monotonicInfoSchema);
+  const { adapters, ...model } = trained;
   const languages = languagesOf(folder, model);
-  const arena = new Arena(parametersOf(model));
-  return { model, languages, arena, step: loadParameters(folder, arena, checkpoint) };
+  const arena = new Arena(parametersOf(trained));
+  const step = loadParameters(folder, arena, checkpoint);
+  if (adapters === undefined) return { model, languages, arena, step };
+  return { model, languages, arena: merge(arena, new Arena(parametersOf(model)), adapters), step };
 }
 
 /** The attention of a model that learns when to read, step by step. */
@@ -122,13 +130,17 @@ export function warmStartMonotonic(folder: string, arena: Arena, languages: Lang
   const { config } = openRun(folder);
   const { problem } = config as { problem?: Record<string, unknown> };
   if (problem?.kind === 'monotonic') {
-    warmStart(folder, arena, languages, model);
+    warmStart(folder, arena, languages, model, () => trainedMonotonic(folder).arena);
     return;
   }
-  const { parameters } = traceModel(lossModel(evaluationMode(model), { smoothing: 0 }), lossInputs);
-  const known = new Arena(parameters.filter(({ name }) => arena.has(name)));
+  const known = new Arena(transformerParameters(model).filter(({ name }) => arena.has(name)));
   warmStart(folder, known, languages, model);
   for (const name of known.names) arena.value(name).set(known.value(name) as never);
+}
+
+/** The parameters that a model shares with the Transformer of its sizes that waits and has no adapters. */
+export function transformerParameters({ adapters, ...model }: TranslationModel): readonly Parameter[] {
+  return traceModel(lossModel(evaluationMode(model), { smoothing: 0 }), lossInputs).parameters;
 }
 
 function parametersOf(model: MonotonicModel) {
@@ -151,8 +163,16 @@ function languagesOf(folder: string, { vocabulary }: TranslationModel): Language
 /**
  * Fills an arena with the best parameters of a run that was trained with the same vocabularies. Adapters of the arena
  * stay as they are; those of the run are merged into its other parameters.
+ *
+ * @param opened the run's parameters, merged
  */
-export function warmStart(folder: string, arena: Arena, languages: Languages, model: TranslationModel): void {
+export function warmStart(
+  folder: string,
+  arena: Arena,
+  languages: Languages,
+  model: TranslationModel,
+  opened: () => Arena = () => openTrained(folder).arena,
+): void {
   openRun(folder);
   const { model: before } = readJsonFile(join(folder, INFO), z.looseObject({ model: startSchema }));
   for (const [key, otherwise] of Object.entries(UNSHAPED)) {
@@ -177,7 +197,7 @@ export function warmStart(folder: string, arena: Arena, languages: Languages, mo
     loadParameters(folder, arena);
     return;
   }
-  const start = openTrained(folder).arena;
+  const start = opened();
   for (const name of arena.names.filter((one) => !isAdapter(one))) {
     const there = start.has(name) ? `[${start.shape(name).join(', ')}]` : 'nothing';
     const needed = `[${arena.shape(name).join(', ')}]`;

@@ -13,7 +13,7 @@ import { type Batch, BatchIterator, type BatchOptions, type BatchState, column }
 import { type Corpus, type CorpusSummary, openCorpus, type PairedSequences, somePairs } from './corpus/corpus.js';
 import { defaultFilters } from './corpus/encode-split.js';
 import { prepareTranslation } from './corpus/prepare.js';
-import { isAdapter, requireChosen, type TranslationModel, translationModel } from './model/config.js';
+import { requireChosen, type TranslationModel, translationModel } from './model/config.js';
 import { lossInputs } from './model/transformer.js';
 import {
   type TextSizes,
@@ -203,7 +203,7 @@ type Learning = TranslationConfig['learning'];
 
 /**
  * The training of a model that takes the inputs of a loss, as `learning` of a configuration says: of all of its parameters,
- * or of its adapters alone.
+ * or of those that are not `frozen`.
  */
 export function createTraining<I extends InputTypes = typeof lossInputs>(
   model: Model<I>,
@@ -214,13 +214,13 @@ export function createTraining<I extends InputTypes = typeof lossInputs>(
     workers = 1,
     ranks,
     device,
-    onlyAdapters = false,
-  }: ProblemOptions & { readonly onlyAdapters?: boolean },
+    frozen,
+  }: ProblemOptions & { readonly frozen?: (name: string) => boolean },
   inputs: I = lossInputs as unknown as I,
 ): Promise<Training> {
   const { clipNorm } = learning;
   return Training.create({
-    frozen: onlyAdapters ? (name) => !isAdapter(name) : undefined,
+    frozen,
     model,
     inputs,
     random: random.fork('model'),

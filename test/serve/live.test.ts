@@ -31,6 +31,22 @@ const eventually = async (condition: () => boolean): Promise<void> => {
 };
 
 describe('a sentence over the WebSocket', () => {
+  it('is tried further before a token is written, as a line is, where the server says so', async () => {
+    const search = { beam: 3, speculate: 2 };
+    const trying = await startServer({ folder: run.folder, port: 0, ...search });
+    const opened = await Translator.open(run.folder, { beam: 3 });
+    const client = await LiveClient.connect(trying.url);
+    const lines = run.sources.slice(0, 4);
+    const policy = opened.policy('wait-k:2');
+    for (const [i, line] of lines.entries()) client.sentence(`lane-${i}`, 'run', 'wait-k:2', line.split(' '));
+    const written = await Promise.all(lines.map((_, i) => client.text(`lane-${i}`)));
+    expect(written).toEqual(await opened.lines(lines, policy, search));
+    expect(written).not.toEqual(await opened.lines(lines, policy, { beam: 3 }));
+    await client.close();
+    await trying.close();
+    await opened.close();
+  });
+
   it('is translated as a line is', async () => {
     const [line] = run.sources;
     const client = await LiveClient.connect(server.url);

@@ -64,6 +64,7 @@ describe('tcts serve', () => {
     [['run', '--port', 'x'], '--port: expected a port'],
     [['.', '--simuleval', '0'], 'an agent translates with one run'],
     [['run', '--token', 'short'], '--token: expected a token of at least 8 characters'],
+    [['run', '--speculate', '2'], '--speculate: there is nothing to choose from with a beam of 1'],
     [['run', '--token-env', 'TCTS_ABSENT'], '--token-env: the environment variable TCTS_ABSENT is not set'],
   ])('refuses %j with a sentence', async (args, reason) => {
     const { code, stderr } = await tcts(run.scratch, 'serve', ...args);

@@ -55,6 +55,21 @@ describe('the agent of SimulEval', () => {
     }
   });
 
+  it('tries further before it writes, as the run does', async () => {
+    const search = { beam: 3, speculate: 2 };
+    const trying = await startAgent({ run: run.folder, port: 0, policy: `wait-k:${K}`, ...search });
+    const opened = await Translator.open(run.folder, { beam: 3 });
+    const lines = run.sources.slice(0, 4);
+    const texts = await opened.lines(lines, opened.policy(`wait-k:${K}`), search);
+    expect(texts).not.toEqual(await opened.lines(lines, opened.policy(`wait-k:${K}`), { beam: 3 }));
+    for (const [i, line] of lines.entries()) {
+      const { prediction } = await evaluateRemotely(trying.url, line.split(' '));
+      expect(prediction.join(' ')).toBe(texts[i]);
+    }
+    await trying.close();
+    await opened.close();
+  });
+
   it('answers with fields that every version of the evaluator knows', async () => {
     await reset();
     const said = await output();

@@ -108,6 +108,20 @@ describe('a traced program', () => {
     expect([...target]).toEqual([0, 2, 4, 6, 0]);
     await session.close();
   });
+
+  it('leaves no copy of an output that was written into a given array', async () => {
+    const program = t.trace({ x: t.f32('B') }, ({ x }) => ({ y: t.mul(x, 2) }));
+    const session = await t.Session.create(t.lower(program));
+    const size = 2 ** 20;
+    const [x, y] = [new Float32Array(size).fill(3), new Float32Array(size)];
+    const before = process.memoryUsage().arrayBuffers;
+    for (let i = 0; i < 5; i++) await session.run({ x: { data: x, shape: [size] } }, { into: { y } });
+    // Less than one of the five arrays.
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(y.byteLength);
+    expect(y.length).toBe(size);
+    expect(y.every((value) => value === 6)).toBe(true);
+    await session.close();
+  });
 });
 
 describe('stopGradient', () => {

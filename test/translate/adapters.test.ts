@@ -14,8 +14,10 @@ import { saveImported } from '../../src/translate/exchange/foreign.js';
 import { LossEvaluation } from '../../src/translate/loss-evaluation.js';
 import { evaluationMode, isAdapter } from '../../src/translate/model/config.js';
 import { lossInputs, lossModel } from '../../src/translate/model/transformer.js';
+import { ATTENTIONS, monotonicSchema } from '../../src/translate/monotonic/config.js';
+import { MonotonicProblem } from '../../src/translate/monotonic/problem.js';
 import { TranslationProblem } from '../../src/translate/problem.js';
-import { openTrained } from '../../src/translate/trained.js';
+import { openTrained, trainedMonotonic } from '../../src/translate/trained.js';
 import { tinyModel } from './decode-models.js';
 import { corpusLike, vectors } from './imported-runs.js';
 
@@ -183,5 +185,62 @@ describe('a run that trains adapters of an imported model', () => {
     const config = configOf({ warmStart: null });
     const creating = TranslationProblem.create(config, { random: new Random(1) });
     await expect(creating).rejects.toThrow(/problem\.model\.adapters.*expected problem\.warmStart to name its run/);
+  });
+
+  it.each(ATTENTIONS)('with %s trains the attention’s own parameters besides, and merges', async (attention) => {
+    const imported = openTrained(start);
+    const { vocabulary, ...sizes } = imported.model;
+    const keys = {
+      kind: 'monotonic',
+      attention,
+      data: { from: 'corpus', folder: corpus },
+      model: { ...sizes, encoder: 'unidirectional', adapters: { rank: 2, alpha: 4, on: ['q', 'v', 'fc1'] } },
+      learning: { peak: 0.05, warmup: 1 },
+      threshold: { after: 0 },
+      warmStart: start,
+    };
+    const create = (more: object = {}) =>
+      MonotonicProblem.create(monotonicSchema.parse({ ...keys, ...more }), { random: new Random(1) });
+    const problem = await create();
+    const began = copySnapshot(problem.capture()).tensors;
+    for (let i = 0; i < 2; i++) {
+      const batch = problem.nextBatch();
+      const size = problem.sizeOf(batch);
+      await problem.train(batch, { tasks: new Int32Array(size), weights: new Float32Array(size).fill(1) });
+    }
+    const snapshot = copySnapshot(problem.capture());
+    const counts = { kept: 0, own: 0, adapters: 0 };
+    for (const [name, { data }] of snapshot.tensors) {
+      if (!name.startsWith('model/') || name.startsWith('model/slot.')) continue;
+      const parameter = name.slice('model/'.length);
+      if (imported.arena.has(parameter)) {
+        expect(data).toEqual(imported.arena.value(parameter));
+        counts.kept++;
+      } else if (isAdapter(parameter)) {
+        counts.adapters++;
+        expect(data).not.toEqual(began.get(name)?.data);
+      } else if (data.some((value, i) => value !== began.get(name)?.data[i])) counts.own++;
+    }
+    expect(counts.kept).toBeGreaterThan(20);
+    expect(counts.adapters).toBeGreaterThan(10);
+    expect(counts.own).toBeGreaterThan(0);
+
+    const folder = join(scratch, `adapted-${attention}`);
+    const run = createRun(folder, { config: { problem: keys }, seed: 1, command: ['tcts'] });
+    problem.saveFiles(folder);
+    const { tensors, state } = joinSnapshots({ problem: snapshot });
+    saveBest(checkpointFolder(folder), { step: 2, tensors, state: { subject: state } });
+    run.lock.release();
+    const trained = trainedMonotonic(folder);
+    expect(trained.model.adapters).toBeUndefined();
+    expect(trained.arena.names.some(isAdapter)).toBe(false);
+    // The merged model has the loss of the adapters apart; a run that starts from it begins there.
+    const apart = await problem.validate();
+    const next = await create({ warmStart: folder });
+    expect(await next.validate()).toBeCloseTo(apart, 4);
+    const fresh = await create();
+    expect(Math.abs((await fresh.validate()) - apart)).toBeGreaterThan(0.01);
+    for (const resource of [problem, next, fresh]) await resource.close();
+    await expect(create({ warmStart: null })).rejects.toThrow(/expected problem\.warmStart to name its run/);
   });
 });

@@ -99,29 +99,39 @@ describe('information transport, step by step', () => {
 describe('the losses of information transport', () => {
   const lengths = { source: constant([3, 2], 'i64', [2]), target: constant([2, 3], 'i64', [2]) };
   const losses = async (information: readonly number[]): Promise<Record<'cost' | 'distance', number[]>> => {
+    const layers = information.length / 18;
     const session = await Session.create(
-      lower(trace({ x: f64(2, 1, 'T', 'S') }, ({ x }) => ({ ...transportLosses(x, lengths) }))),
+      lower(trace({ x: f64(2, layers, 'T', 'S') }, ({ x }) => ({ ...transportLosses(x, lengths) }))),
     );
     const { cost, distance } = await session.run({
-      x: { data: Float64Array.from(information, Math.log), shape: [2, 1, 3, 3] },
+      x: { data: Float64Array.from(information, Math.log), shape: [2, layers, 3, 3] },
     });
     await session.close();
     return { cost: Array.from(cost.data, Number), distance: Array.from(distance.data, Number) };
   };
 
+  const none = 1e-300;
+  // |x| = 3, |y| = 2, diagonal at 1.5 and 3; |x| = 2, |y| = 3, diagonal at 2/3, 4/3 and 2. The rest is padding.
+  const first = [none, none, 0.5, 0.25, 0.75, 0.5, 9, 9, 9];
+  const second = [none, 1, none, 1, none, none, 0.5, none, none];
+
   it('are those of a hand-made matrix', async () => {
-    const none = 1e-300;
-    // |x| = 3, |y| = 2, diagonal at 1.5 and 3; |x| = 2, |y| = 3, diagonal at 2/3, 4/3 and 2. The rest is padding.
-    const { cost, distance } = await losses([
-      ...[none, none, 0.5, 0.25, 0.75, 0.5, 9, 9, 9],
-      ...[none, 1, none, 1, none, none, 0.5, none, none],
-    ]);
+    const { cost, distance } = await losses([...first, ...second]);
     // Sentence 1: row 1 all at 3, 1.5 off, half a token dear; row 2 of sum 1.5: 1/6 at 1, one token dear. 6 = |x||y|.
     expect(cost[0]).toBeCloseTo((0.5 + 1 / 6) / 6, 12);
-    expect(distance[0]).toBeCloseTo(0.5 + 0.5, 12);
-    // Sentence 2: 1 1/3, 1/3 and 1 off: a third of a token dear.
+    // The shares are (0, 0, 1) and (1/6, 1/2, 1/3): 0.5, 1/12, 1/4 and 1/6 off.
+    expect(distance[0]).toBeCloseTo(Math.sqrt(36 + 1 + 9 + 4) / 12, 12);
+    // Sentence 2: 1 1/3, 1/3 and 1 off: a third of a token dear. Row 3 lacks a half.
     expect(cost[1]).toBeCloseTo(1 / 3 / 6, 12);
     expect(distance[1]).toBeCloseTo(0.5, 12);
+  });
+
+  it('are a mean and a norm over the layers', async () => {
+    const perfect = [none, none, 1, none, none, 1, 9, 9, 9];
+    const { cost, distance } = await losses([...first, ...perfect, ...second, ...second]);
+    expect(cost[0]).toBeCloseTo(((0.5 + 1 / 6) / 6 + 0.5 / 6) / 2, 12);
+    expect(distance[0]).toBeCloseTo(Math.sqrt(36 + 1 + 9 + 4) / 12, 12);
+    expect(distance[1]).toBeCloseTo(0.5 * Math.SQRT2, 12);
   });
 
   it('have the gradients of their differences', async () => {

@@ -105,15 +105,15 @@ def transport(params, x, memory):
                 heads.append(weights / weights.sum() @ project("v_proj", memory)[:read, b, part])
             rows.append(torch.cat(heads))
         found.append(torch.stack(rows))
-        cost = distance = 0
+        cost = 0
         for i in range(TARGET[b]):
             share = information[i] / information[i].sum()
             for j in range(length):
                 away = max(abs((j + 1) - (i + 1) * length / TARGET[b]) - 1, 0)
                 cost = cost + share[j] * away / (length * TARGET[b])
-            distance = distance + torch.abs(information[i].sum() - 1)
         costs.append(cost)
-        distances.append(distance)
+        real = information[: TARGET[b]]
+        distances.append(torch.dist(real, real / real.sum(1, keepdim=True), p=2))
     return {
         "found": project("out_proj", torch.stack(found, 1)), "cost": torch.stack(costs), "distance": torch.stack(distances),
     }

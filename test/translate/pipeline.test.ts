@@ -58,6 +58,38 @@ describe('a text pipeline', () => {
     expect(pipeline.decode(['我', '用', 'Visual', 'Studio', '。'])).toBe('我用Visual Studio。');
   });
 
+  it('keeps the spaces beside words of another script where Jieba is told to', async () => {
+    const pipeline = await textPipeline(config({ kind: 'jieba', spaces: true }, { language: 'zh' }));
+    const line = '我用 Python 3.8 写machine learning代码';
+    expect(pipeline.encode(line)).toEqual(['我用', '▁', 'Python', '3.8', '▁', '写', 'machine', 'learning', '代码']);
+    expect(pipeline.encode('今天 天气 好')).not.toContain('▁');
+    const piece = fc.constantFrom(
+      '我',
+      '代码',
+      '，',
+      '。',
+      'Python',
+      '3.8',
+      '50%',
+      'Zürich',
+      "don't",
+      '(a)',
+      'e\u0301',
+    );
+    fc.assert(
+      fc.property(fc.array(fc.tuple(piece, fc.constantFrom('', ' ')), { maxLength: 9 }), (pieces) => {
+        const text = pieces.flat().join('').trim();
+        const tokens = pipeline.encode(text);
+        // Chinese itself is written without spaces.
+        expect(pipeline.decode(tokens)).toBe(text.replace(/(?<=[我代码，。]) (?=[我代码，。])/gu, ''));
+        const encoder = pipeline.wordEncoder();
+        expect([...text.split(' ').flatMap((word) => encoder.push(word)), ...encoder.end()]).toEqual(tokens);
+        const decoder = pipeline.textDecoder();
+        expect(tokens.map((token) => decoder.push(token)).join('') + decoder.end()).toBe(pipeline.decode(tokens));
+      }),
+    );
+  });
+
   it('encodes a sentence word by word as it encodes the line', async () => {
     const word = fc.constantFrom(
       'Mr.',

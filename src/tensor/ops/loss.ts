@@ -230,7 +230,9 @@ const linearCrossEntropyGradientOp: Op<Smoothing> = {
     const weighted = to.op('Mul', [x, column]); // g·x, [rows, D]
     const ofTargets = scaled(to.op('Gather', [weight, targets], { axis: 0 }), extra); // [rows, D]
     let dx = minus(to.op('MatMul', [probabilities, weight]), ofTargets);
-    let dWeight = to.matmul(probabilities, weighted, dtype, { transA: true }); // [V, D]
+    // (g·x)ᵀP [D, V], and that transposed: the runtime would read Pᵀ in short pieces, once for every 128 columns of x.
+    const across = to.op('Mul', [to.op('Transpose', [x], { perm: [1, 0] }), to.reshape(g, [rows], [1, rows])]);
+    let dWeight = to.op('Transpose', [to.op('MatMul', [across, probabilities])], { perm: [1, 0] }); // [V, D]
     if (other !== 0) {
       dx = minus(dx, scaled(to.columnSums(weight, classes, width, dtype), other));
       dWeight = minus(dWeight, scaled(to.columnSums(weighted, rows, width, dtype), other));

@@ -185,9 +185,7 @@ const IDLE = 1 / 8;
 export async function writeRound(model: StepModel, group: Group): Promise<Group> {
   const { sentences, target, memory } = group;
   const rows = sentences.flatMap((sentence) => sentence.search.hypotheses.map(({ tokens }) => ({ sentence, tokens })));
-  const inputs = rows.map(({ sentence, tokens }) =>
-    sentence.search.done ? undefined : [special.eos, ...tokens].slice(target.length),
-  );
+  const inputs = rows.map(({ sentence, tokens }) => (sentence.search.done ? undefined : taken(tokens, target.length)));
   const idle = (inputs.find((tokens) => tokens !== undefined) ?? []).map(() => special.eos);
   const candidates = await model.write(target, memory, {
     tokens: inputs.map((tokens) => tokens ?? idle),
@@ -217,6 +215,11 @@ export async function writeRound(model: StepModel, group: Group): Promise<Group>
     memory: rearranged(memory, kept, sameSentence),
     other: next.storage === target.storage ? group.other : target.storage,
   };
+}
+
+/** What a decoder takes in of written tokens, `</s>` before them, after the first `length`. */
+function taken(tokens: readonly number[], length: number): number[] {
+  return length === 0 ? [special.eos, ...tokens] : tokens.slice(length - 1);
 }
 
 /** The group after something was read, over the new keys and values of the source if there are any. */

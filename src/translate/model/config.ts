@@ -34,6 +34,20 @@ export function adapted(p: Parameters, { adapters }: TranslationModelConfig): Pa
   return adapters ? p.adapted({ ...adapters, layers: adapters.on.map((name) => ADAPTED[name]) }) : p;
 }
 
+/** Adapters change a model that is there: the run that it starts from must be named. */
+export function requireStart({
+  model,
+  warmStart,
+}: {
+  readonly model: Pick<TranslationModelConfig, 'adapters'>;
+  readonly warmStart: string | null;
+}): void {
+  if (model.adapters === undefined || warmStart !== null) return;
+  throw new InputError('adapters change a model that is there, expected problem.warmStart to name its run', {
+    key: 'problem.model.adapters',
+  });
+}
+
 /** Whether this parameter belongs to an adapter. */
 export function isAdapter(name: string): boolean {
   return /\.lora_[AB]\.weight$/.test(name);

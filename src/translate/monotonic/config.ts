@@ -49,11 +49,6 @@ export function monotonicModel(
   attention: MonotonicKind,
   candidates: Candidates = { first: 2, states: 4 },
 ): MonotonicModel {
-  if (model.adapters !== undefined) {
-    throw new InputError('monotonic attention has parameters of its own to train, expected a model without adapters', {
-      key: 'problem.model.adapters',
-    });
-  }
   if (model.encoder === 'unidirectional')
     return { ...model, attention, ...(attention === 'hmt' ? { candidates } : {}) };
   throw new InputError('heads that only move forward need tokens that keep their encoding, expected "unidirectional"', {
@@ -111,7 +106,8 @@ export const monotonicSchema = z.strictObject({
         'remembered from its last update.',
     ),
   varianceWeight: weight.describe(
-    'λ_var: what a unit of variance between the heads costs a sentence, in nats. If left out: 0, with mma-h 0.1. Not for itst and hmt.',
+    'λ_var: what a unit of variance between the heads costs a sentence, in nats. If left out: 0, with mma-h 0.1. With itst ' +
+      'the factor of the distance from one unit of information, if left out 5. Not for hmt.',
   ),
   threshold: section({
     least: z.number().gt(0).max(1).default(0.5).describe('δ_min: where the threshold ends.'),
@@ -164,11 +160,11 @@ export function latencyTasks(config: MonotonicConfig): { readonly tasks: readonl
   return { tasks, main: taskIndex(tasks, main ?? DEFAULT_WEIGHTS[attention].latencyWeight, 'problem.main') };
 }
 
-/** λ_avg of the main task and λ_var; where they are left out, those of Ma et al. (2020), and 1 as with Zhang and Feng. */
+/** λ_avg of the main task and λ_var. */
 export function latencyWeights(config: MonotonicConfig): { latencyWeight: number; varianceWeight: number } {
   const { latencyWeight: average, varianceWeight: variance } = DEFAULT_WEIGHTS[config.attention];
-  if (policyOf(config.attention) !== 'monotonic' && config.varianceWeight !== undefined) {
-    throw new InputError(`${config.attention} has no moving heads, expected no weight of the variance between them`, {
+  if (config.attention === 'hmt' && config.varianceWeight !== undefined) {
+    throw new InputError('hmt has no moving heads, expected no weight of the variance between them', {
       key: 'problem.varianceWeight',
     });
   }
@@ -176,12 +172,13 @@ export function latencyWeights(config: MonotonicConfig): { latencyWeight: number
   return { latencyWeight, varianceWeight };
 }
 
+/** Where they are left out: those of Ma et al. (2020), and λ_avg = 1 as with Zhang and Feng (2022, 2023). */
 const DEFAULT_WEIGHTS: Readonly<Record<MonotonicKind, { latencyWeight: number; varianceWeight: number }>> = {
   milk: { latencyWeight: 0.1, varianceWeight: 0 },
   'mma-il': { latencyWeight: 0.1, varianceWeight: 0 },
   'mma-h': { latencyWeight: 0, varianceWeight: 0.1 },
-  // The second loss is the distance of the information from one unit.
-  itst: { latencyWeight: 1, varianceWeight: 1 },
+  // The second loss is the distance of the information from one unit; its weight, see docs/policies.md.
+  itst: { latencyWeight: 1, varianceWeight: 5 },
   // The second loss is that of the states on their own.
   hmt: { latencyWeight: 1, varianceWeight: 1 },
 };

@@ -26,6 +26,8 @@ import {
   reshape,
   slice,
   softmax,
+  sqrt,
+  square,
   stopGradient,
   sub,
   sum,
@@ -113,11 +115,12 @@ export function logSigmoid(x: Tensor): Tensor {
 }
 
 /**
- * The two further losses of each sentence, both [B], as means over the layers, from log T [B, L, T, S]:
+ * The two further losses of each sentence, both [B], from log T [B, L, T, S], with the shares T̂_ij = T_ij/Σ_k T_ik of
+ * what a target token receives:
  *
- * - `cost`: Σ_ij T_ij/Σ_l T_il · max(|j − i·|x|/|y|| − 1, 0) / (|x|·|y|), i and j from 1: information from far off the
- *   diagonal is dear.
- * - `distance`: Σ_i |Σ_j T_ij − 1|, of what each target token receives from one unit.
+ * - `cost`: Σ_ij T̂_ij · max(|j − i·|x|/|y|| − 1, 0) / (|x|·|y|), i and j from 1, as the mean over the layers: information
+ *   from far off the diagonal is dear.
+ * - `distance`: ‖T − T̂‖₂ over all layers: each target token should receive one unit, in which case T = T̂.
  */
 export function transportLosses(
   information: Tensor,
@@ -130,14 +133,18 @@ export function transportLosses(
   const places = (size: typeof steps): Tensor => add(range(size, dtype as 'f32' | 'f64'), 1);
   const diagonal = mul(reshape(places(steps), [steps, 1]), div(x, y)); // [B, 1, T, 1]
   const away = div(maximum(sub(abs(sub(places(source), diagonal)), 1), 0), mul(x, y)); // [B, 1, T, S]
-  const perToken = {
-    cost: sum(mul(softmax(information), away), { axes: [-1] }), // [B, L, T]
-    distance: abs(sub(sum(exp(information), { axes: [-1] }), 1)),
-  };
+  const shares = softmax(information);
   const real = cast(less(range(steps), reshape(lengths.target, [batch, 1, 1])), dtype);
-  const perSentence = (values: Tensor): Tensor => mean(sum(mul(values, real), { axes: [2] }), { axes: [1] });
-  return { cost: perSentence(perToken.cost), distance: perSentence(perToken.distance) };
+  const perLayer = (values: Tensor): Tensor => sum(mul(sum(values, { axes: [-1] }), real), { axes: [2] }); // [B, L]
+  const squared = sum(perLayer(square(sub(exp(information), shares))), { axes: [1] });
+  return {
+    cost: mean(perLayer(mul(shares, away)), { axes: [1] }),
+    distance: sqrt(maximum(squared, SMALLEST)), // √ has no derivative at 0
+  };
 }
+
+/** Square of a distance that counts as none. */
+const SMALLEST = 1e-12;
 
 /**
  * The same attention, step by step, over all source tokens that are visible. Kept of the source, [S, B, D]:

@@ -25,7 +25,7 @@ import {
 import type { Batch } from '../corpus/batches.js';
 import type { PairedSequences } from '../corpus/corpus.js';
 import { inOrder } from '../loss-evaluation.js';
-import { evaluationMode } from '../model/config.js';
+import { adapted, evaluationMode } from '../model/config.js';
 import { lossFeeds, lossInputs, outputBias, outputWeight, type Sources } from '../model/transformer.js';
 import { translateMonotonically } from './attention.js';
 import { type MonotonicModel, UNLIMITED } from './config.js';
@@ -86,7 +86,8 @@ export function monotonicLossModel(
   model: MonotonicModel,
   { smoothing, varianceWeight, evaluation = false }: MonotonicLossOptions,
 ): Model<typeof monotonicInputs> {
-  return (p, { source, sourceLengths, previous, target, targetLengths, weights, latencyWeights, thresholds }) => {
+  return (own, { source, sourceLengths, previous, target, targetLengths, weights, latencyWeights, thresholds }) => {
+    const p = adapted(own, model);
     const lengths = { source: wide(sourceLengths), target: wide(targetLengths) };
     const sources = { ids: wide(source), lengths: lengths.source };
     const total = (smoothed: Tensor, latency: Tensor, variance: Tensor): Tensor =>

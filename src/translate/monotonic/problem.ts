@@ -19,10 +19,10 @@ import { type Batch, column, pairCount, selectPairs } from '../corpus/batches.js
 import type { PairedSequences } from '../corpus/corpus.js';
 import { FEATURES, MainLosses, writeRows } from '../features.js';
 import { inOrder } from '../loss-evaluation.js';
-import { evaluationMode } from '../model/config.js';
+import { evaluationMode, requireStart } from '../model/config.js';
 import { targetTokens } from '../model/transformer.js';
 import { RewardGradients, rewardPieces } from '../reward.js';
-import { saveMonotonic, warmStartMonotonic } from '../trained.js';
+import { saveMonotonic, transformerParameters, warmStartMonotonic } from '../trained.js';
 import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from '../training.js';
 import {
   latencyTasks,
@@ -87,12 +87,21 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     const { threads = 1 } = options;
     const tasks = latencyTasks(config);
     const learningRate = learningRateOf(config.learning, options.updates);
+    requireStart(config);
     const data = await TrainingData.open(config, options.random);
     const opened: { close(): void | Promise<void> }[] = [data];
     try {
       const model = monotonicModel(data.model, config.attention, config.candidates);
       const loss = { smoothing: config.smoothing, ...latencyWeights(config) };
-      const training = await createTraining(monotonicLossModel(model, loss), config.learning, options, monotonicInputs);
+      const plain = new Set(transformerParameters(model).map(({ name }) => name));
+      // With adapters, those are trained and what the Transformer does not have.
+      const frozen = model.adapters === undefined ? undefined : (name: string) => plain.has(name);
+      const training = await createTraining(
+        monotonicLossModel(model, loss),
+        config.learning,
+        { ...options, frozen },
+        monotonicInputs,
+      );
       opened.push(training);
       if (config.warmStart !== null) warmStartMonotonic(config.warmStart, training.arena, data.corpus.languages, model);
       const evaluation = await MonotonicEvaluation.create(model, training.arena, {

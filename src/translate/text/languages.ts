@@ -37,7 +37,8 @@ const tokenizerSchema = z.discriminatedUnion('kind', [
     escape: z.boolean().optional(),
     protectedPatterns: z.array(z.string()).optional(),
   }),
-  z.strictObject({ kind: z.enum(['none', 'char', 'jieba', 'huggingface', 'sentencepiece']) }),
+  z.strictObject({ kind: z.literal('jieba'), spaces: z.boolean().optional() }),
+  z.strictObject({ kind: z.enum(['none', 'char', 'huggingface', 'sentencepiece']) }),
 ]);
 
 const pipelineSchema = z.strictObject({

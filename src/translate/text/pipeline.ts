@@ -128,9 +128,12 @@ function wordEncoder(
   let first = true;
   let begun = false;
   let held: string | null = null;
+  let previous: string | undefined;
   const encode = (word: string, next: string | null, joined = false): string[] => {
-    const tokens = segment(tokenizer.tokenize(word, { first: first || joined, next }));
+    const before = first || joined ? undefined : previous;
+    const tokens = segment(tokenizer.tokenize(word, { first: first || joined, next, previous: before }));
     first = false;
+    previous = word;
     if (begun || tokens.length === 0) return tokens;
     begun = true;
     return [...prefix, ...tokens];

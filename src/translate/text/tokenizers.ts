@@ -1,5 +1,6 @@
 import { Tokenizer } from '@huggingface/tokenizers';
 import { InputError } from '../../errors.js';
+import { jiebaSegmenter, joinChinese, spacedJiebaSegmenter } from './jieba.js';
 import { type MosesOptions, mosesTokenizer, type Surroundings } from './moses-tokenizer.js';
 import { sentencePieceTokenizer } from './sentencepiece.js';
 import { Vocabulary } from './vocabulary.js';
@@ -9,13 +10,14 @@ import { Vocabulary } from './vocabulary.js';
  * - `moses`: the rules of the Moses scripts.
  * - `none`: the text is tokenised already; tokens are separated by spaces.
  * - `char`: every character is a token, a space is `▁`.
- * - `jieba`: Chinese words.
+ * - `jieba`: Chinese words; with `spaces`, a space beside a word of another script is `▁`, else it is lost.
  * - `huggingface`: a `tokenizer.json`, which also brings its subword units and vocabulary.
  * - `sentencepiece`: a `.model` of SentencePiece, which brings the same.
  */
 export type TokenizerConfig =
   | ({ readonly kind: 'moses' } & MosesOptions)
-  | { readonly kind: 'none' | 'char' | 'jieba' | 'huggingface' | 'sentencepiece' };
+  | { readonly kind: 'jieba'; readonly spaces?: boolean }
+  | { readonly kind: 'none' | 'char' | 'huggingface' | 'sentencepiece' };
 
 export type TokenizerKind = TokenizerConfig['kind'];
 
@@ -64,8 +66,15 @@ export async function wordTokenizer(
         looksAhead: never,
         attaches: true,
       };
-    case 'jieba':
-      return { tokenize: await jiebaSegmenter(), join: joinChinese, looksAhead: never, attaches: true };
+    case 'jieba': {
+      const cut = config.spaces ? await spacedJiebaSegmenter() : await jiebaSegmenter();
+      return {
+        tokenize: (text, { previous }) => cut(text, previous),
+        join: joinChinese,
+        looksAhead: never,
+        attaches: true,
+      };
+    }
     case 'huggingface': {
       if (tokenizerJson === undefined) throw new InputError('the tokenizer huggingface needs a tokenizer.json');
       const tokenizer = huggingFaceTokenizer(tokenizerJson);
@@ -95,30 +104,6 @@ const blankMark = '▁';
 
 function splitSpaces(text: string): string[] {
   return text.split(' ').filter((token) => token !== '');
-}
-
-/** Chinese is written without spaces; between two words in Latin letters or digits one is needed. */
-function joinChinese(words: readonly string[]): string {
-  return words.reduce((line, word) => {
-    const gap = /[\p{Script=Latin}\p{Nd}]$/u.test(line) && /^[\p{Script=Latin}\p{Nd}]/u.test(word) ? ' ' : '';
-    return line + gap + word;
-  }, '');
-}
-
-/** Chinese word segmentation with Jieba's dictionary and its hidden Markov model for unknown words. */
-export async function jiebaSegmenter(): Promise<(text: string) => string[]> {
-  const { Jieba, dict } = await loadJieba();
-  const jieba = Jieba.withDict(dict);
-  return (text) => jieba.cut(text, true).filter((word) => word.trim() !== '');
-}
-
-async function loadJieba() {
-  try {
-    const [{ Jieba }, { dict }] = await Promise.all([import('@node-rs/jieba'), import('@node-rs/jieba/dict.js')]);
-    return { Jieba, dict };
-  } catch {
-    throw new InputError('segmenting Chinese needs the optional package @node-rs/jieba: npm install @node-rs/jieba@2');
-  }
 }
 
 /** A tokenizer that was trained elsewhere and stored as `tokenizer.json`. */
