@@ -53,6 +53,24 @@ export interface Kernels {
   dropoutMask(out: number, n: number, keyLow: number, keyHigh: number, keep: number): void;
   /** out[i] ← a number in (0, 1), uniform in steps of 2⁻¹⁶, in f32; otherwise as `dropoutMask`. */
   uniforms(out: number, n: number, keyLow: number, keyHigh: number): void;
+  /** Windows of one field of many samples, normalised: see `assembly/windows.ts`. */
+  normalisedWindows(
+    values: number,
+    places: number,
+    days: number,
+    n: number,
+    dayStride: number,
+    window: number,
+    offset: number,
+    base: number,
+    centre: number,
+    factor: number,
+    clip: number,
+    missing: number,
+    out: number,
+    dayStep: number,
+    rowStep: number,
+  ): void;
   /** What medians are made of: f32 arrays of any length; `out` has room for n + 4. */
   readonly medians: MedianKernels;
 }
@@ -81,6 +99,7 @@ export function loadKernels(memory: WasmMemory): Kernels {
     f64: ofType(exports, 'F64'),
     dropoutMask: exports.dropoutMask as Kernels['dropoutMask'],
     uniforms: exports.uniforms as Kernels['uniforms'],
+    normalisedWindows: exports.normalisedWindows as Kernels['normalisedWindows'],
     medians: exports as unknown as MedianKernels,
   };
 }
