@@ -11,3 +11,4 @@ export * from './arrays';
 export * from './dropout';
 export * from './medians';
 export * from './sgd';
+export * from './windows';

@@ -60,6 +60,24 @@ export interface Kernels {
   portableFirst(keyLow: number, keyHigh: number): number;
   portableSecond(keyLow: number, keyHigh: number): number;
   portableLimit(keep: number): number;
+  /** Windows of one field of many samples, normalised: see `assembly/windows.ts`. */
+  normalisedWindows(
+    values: number,
+    places: number,
+    days: number,
+    n: number,
+    dayStride: number,
+    window: number,
+    offset: number,
+    base: number,
+    centre: number,
+    factor: number,
+    clip: number,
+    missing: number,
+    out: number,
+    dayStep: number,
+    rowStep: number,
+  ): void;
   /** What medians are made of: f32 arrays of any length; `out` has room for n + 4. */
   readonly medians: MedianKernels;
 }
@@ -87,6 +105,7 @@ export function loadKernels(memory: WasmMemory): Kernels {
     f32: ofType(exports, 'F32'),
     f64: ofType(exports, 'F64'),
     ...(Object.fromEntries(RANDOM.map((name) => [name, exports[name]])) as Pick<Kernels, (typeof RANDOM)[number]>),
+    normalisedWindows: exports.normalisedWindows as Kernels['normalisedWindows'],
     medians: exports as unknown as MedianKernels,
   };
 }

@@ -1,19 +1,44 @@
 import { expect, it } from 'vitest';
-import { gather, prepareWindows, samplesBetween } from '../../src/forecast/data/index.js';
+import {
+  type FeatureSpec,
+  fitNormaliser,
+  gather,
+  type PricePanel,
+  prepareWindows,
+  samplesBetween,
+} from '../../src/forecast/data/index.js';
 import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
 
+const SPECS: readonly FeatureSpec[] = [
+  { kind: 'ohlcv', window: 10 },
+  { kind: 'ohlcv', window: 7, columns: ['volume'] },
+  // The market has no vwap.
+  { kind: 'alpha360', window: 5 },
+];
+
 it.each(['time-major', 'flat'] as const)('windows are the same from the copy that is kept by stock (%s)', (layout) => {
-  const panel = syntheticMarket({ stocks: 7, days: 40 });
-  const samples = samplesBetween(panel, 5, 39);
-  const spec = { kind: 'ohlcv', window: 10 } as const;
-  const positions = Int32Array.from({ length: samples.length }, (_, i) => samples.length - 1 - i);
-  const windows = () => {
-    const out = new Float32Array(positions.length * 50);
-    gather(panel, spec, samples, positions, out, layout);
-    return out;
-  };
-  const before = windows();
-  prepareWindows(panel);
-  expect(windows()).toEqual(before);
-  expect(before.some(Number.isFinite)).toBe(true);
+  const market = syntheticMarket({ stocks: 7, days: 40 });
+  // Prices that are missing, and windows that begin before the data do.
+  for (let i = 0; i < market.values.length; i += 97) market.values[i] = Number.NaN;
+  for (const spec of SPECS) {
+    const samples = samplesBetween(market, 2, 39);
+    const normaliser = fitNormaliser(market, spec, samples);
+    const { length: columns } = normaliser.centre;
+    // More samples than the copy makes windows of at a time.
+    for (const count of [1, 260, 7000]) {
+      const positions = Int32Array.from({ length: count }, (_, i) => (i * 37) % samples.length);
+      const windows = (panel: PricePanel, given?: typeof normaliser) => {
+        const out = new Float32Array(count * columns).fill(123);
+        gather(panel, spec, samples, positions, out, layout, given);
+        return out;
+      };
+      const before = [windows(market), windows(market, normaliser)];
+      const prepared = { ...market };
+      prepareWindows(prepared);
+      expect([windows(prepared), windows(prepared, normaliser)]).toEqual(before);
+      expect(before[0].some(Number.isFinite)).toBe(true);
+      expect(before[1].some((value) => value !== 0)).toBe(true);
+      expect(before[1].includes(123)).toBe(false);
+    }
+  }
 });

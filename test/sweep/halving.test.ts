@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { trainRun } from '../../src/cli/training-run.js';
@@ -7,6 +7,9 @@ import { ForecastProblem } from '../../src/forecast/problem.js';
 import { createRun } from '../../src/run/index.js';
 import { rungsOf } from '../../src/sweep/choices.js';
 import { type Executor, type Job, runSweep } from '../../src/sweep/index.js';
+import { queueExecutor } from '../../src/sweep/queue/executor.js';
+import { serveQueue } from '../../src/sweep/queue/worker.js';
+import { describeWithRedis, startRedis } from '../redis.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { planFor } from './grids.js';
 
@@ -91,6 +94,34 @@ it('a halving finds the best by validation, goes on with what it has, and counts
   expect(asked.slice(0, 9)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9].map((task) => `${task}:2`));
   expect(asked.slice(9)).toEqual(['3:6', '5:6', '9:6', '5:end']);
   expect(runs.filter(({ candidate }) => !candidate).map(({ name }) => name)).toEqual(['a,task=5,seed=1']);
+});
+
+describeWithRedis('a halving on a queue', () => {
+  it('comes to the choice of one on this machine, each round of a run a job of its own', async () => {
+    const performance = (task: number, update: number): number => (task === 4 && update > 2 ? 20 : task);
+    const here = await runSweep(planFor(NINE), { executor: new Pretence(performance) });
+    const plan = planFor(NINE);
+    const runs = dirname(plan.folder);
+    mkdirSync(runs);
+    const redis = await startRedis();
+    const far = new Pretence(performance);
+    const stop = new AbortController();
+    const worker = serveQueue(redis.url, { runs, cores: 2, run: (job) => far.submit(job), signal: stop.signal });
+    try {
+      const executor = await queueExecutor(redis.url, { runs, lookSeconds: 0.05 });
+      const { choices } = await runSweep(plan, { executor });
+      expect(choices).toEqual(here.choices);
+      // Of nine the three best after 2 updates, 7, 8 and 9: task 4 is too late.
+      expect(choices[0]).toMatchObject({ chosen: { task: '9' }, looks: { configurations: 9, scores: 12 } });
+      const asked = far.submitted.map(({ name, until }) => `${/task=(\d)/.exec(name)![1]}:${until ?? 'end'}`);
+      expect(asked.slice(0, 9).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9].map((task) => `${task}:2`));
+      expect(asked.slice(9, 12).sort()).toEqual(['7:6', '8:6', '9:6']);
+      expect(asked.slice(12)).toEqual(['9:end']);
+    } finally {
+      stop.abort();
+      await worker;
+    }
+  });
 });
 
 it('a halving that compares unlike trainings is refused', () => {

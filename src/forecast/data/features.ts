@@ -3,6 +3,7 @@ import { ALPHA158, alpha158 } from './alpha158.js';
 import { rankNorm } from './labels.js';
 import type { Normaliser } from './normaliser.js';
 import { type Field, fieldOffset, type PricePanel, type Samples } from './panel.js';
+import { type Strided, WindowMemory } from './windows.js';
 
 /** What a model sees of a sample: some fields over the last days. */
 export interface FeatureSpec {
@@ -109,7 +110,6 @@ export function gather(
   layout: Layout,
   normaliser?: Normaliser,
 ): void {
-  const { values, dayStride, stockStride } = stridesOf(panel);
   const window = spec.window;
   const columns = columnCount(spec);
   const width = featureWidth(spec);
@@ -122,30 +122,34 @@ export function gather(
     });
   }
   const offsets = sourceOffsets(panel, spec);
-  const ratios = ratioCount(spec);
-  const volume = fieldOffset(panel, 'volume');
-  const close = fieldOffset(panel, 'close');
+  const bases = offsets.map((offset, f) => baseOffset(panel, spec, f, offset));
   const dayStep = layout === 'time-major' ? batch * width : 1;
   const fieldStep = layout === 'time-major' ? 1 : window;
-  const { centre, factor, clip } = normaliser ?? identity(columns);
+  const known = normaliser ?? identity(columns);
+  const { centre, factor, clip } = known;
   const missing = normaliser === undefined ? Number.NaN : 0;
+  const memory = prepared.get(panel);
+  const isPrepared = memory !== undefined && memory.samplesAtOnce(columns) > 0;
+  if (isPrepared) gatherPrepared(memory, panel, spec, samples, positions, out, layout, known, missing);
 
+  const fields = isPrepared ? 0 : offsets.length;
+  const { values, dayStride, stockStride } = stridesOf(panel);
   for (let b = 0; b < batch; b++) {
     const position = positions[b];
     const day = samples.day[position];
     const own = day * dayStride + samples.stock[position] * stockStride;
     const row = layout === 'time-major' ? b * width : b * columns;
-    for (let f = 0; f < offsets.length; f++) {
+    for (let f = 0; f < fields; f++) {
       const offset = offsets[f];
       // Days of the window before the panel's first day; all of them for a field the panel has not.
       const unknown = offset < 0 ? window : Math.max(0, window - 1 - day);
-      const base = f < ratios ? values[own + (offset === volume ? volume : close)] : 1;
+      const divisor = bases[f] < 0 ? 1 : values[own + bases[f]];
       const first = f * window;
       let to = row + f * fieldStep;
       for (let l = 0; l < unknown; l++, to += dayStep) out[to] = missing;
       let from = own + offset - (window - 1 - unknown) * dayStride;
       for (let column = first + unknown; column < first + window; column++) {
-        const x = (values[from] / base - centre[column]) * factor[column];
+        const x = (values[from] / divisor - centre[column]) * factor[column];
         out[to] = x > clip ? clip : x >= -clip ? x : x < -clip ? -clip : missing;
         from += dayStride;
         to += dayStep;
@@ -163,48 +167,82 @@ export function gather(
   }
 }
 
+/** The same of prices and factors alone, from a panel that is prepared. */
+function gatherPrepared(
+  memory: WindowMemory,
+  panel: PricePanel,
+  spec: FeatureSpec,
+  samples: Samples,
+  positions: Int32Array,
+  out: Float32Array,
+  layout: Layout,
+  { centre, factor, clip }: Normaliser,
+  missing: number,
+): void {
+  const { window } = spec;
+  const [columns, width, batch] = [columnCount(spec), featureWidth(spec), positions.length];
+  const isTimeMajor = layout === 'time-major';
+  const fields = sourceOffsets(panel, spec).map((offset, f) => ({
+    offset,
+    base: baseOffset(panel, spec, f, offset),
+    first: isTimeMajor ? f : f * window,
+    column: f * window,
+  }));
+  const most = memory.samplesAtOnce(columns);
+  for (let start = 0; start < batch; start += most) {
+    const n = Math.min(most, batch - start);
+    const describe = (cells: Uint32Array, days: Int32Array): void => {
+      for (let b = 0; b < n; b++) {
+        const position = positions[start + b];
+        days[b] = samples.day[position];
+        cells[b] = days[b] * memory.dayStride + samples.stock[position] * memory.stockStride;
+      }
+    };
+    const steps = isTimeMajor ? { dayStep: n * width, rowStep: width } : { dayStep: 1, rowStep: columns };
+    const there = fields.filter(({ offset }) => offset >= 0);
+    const found = memory.windows(n, describe, { fields: there, window, centre, factor, clip, missing, ...steps });
+    // A field the panel has not is missing on all days.
+    for (const { offset, first } of fields) {
+      if (offset >= 0) continue;
+      for (let b = 0; b < n; b++) {
+        for (let l = 0; l < window; l++) found[b * steps.rowStep + l * steps.dayStep + first] = missing;
+      }
+    }
+    if (!isTimeMajor || n === batch) out.set(found, start * columns);
+    else {
+      for (let l = 0; l < window; l++) {
+        out.set(found.subarray(l * steps.dayStep, (l + 1) * steps.dayStep), (l * batch + start) * width);
+      }
+    }
+  }
+}
+
+/** Where the field stands that a field of the features is relative to; −1: it is as it is. */
+function baseOffset(panel: PricePanel, spec: FeatureSpec, f: number, offset: number): number {
+  if (f >= ratioCount(spec)) return -1;
+  const volume = fieldOffset(panel, 'volume');
+  return offset === volume ? volume : fieldOffset(panel, 'close');
+}
+
 function derivedAt({ derived, symbols }: PricePanel, day: number, stock: number, feature: number): number {
   if (derived === undefined) throw new RangeError('the panel has no computed features');
   const row = day < 0 ? -1 : derived.rowOf[day * symbols.length + stock];
   return row < 0 ? Number.NaN : derived.values[row * derived.names.length + feature];
 }
 
-/** The values of a panel and the distances in them from a day, and from a stock, to the next. */
-export interface Strided {
-  readonly values: Float32Array;
-  readonly dayStride: number;
-  readonly stockStride: number;
-}
-
-const bySymbol = new WeakMap<PricePanel, Strided>();
+const prepared = new WeakMap<PricePanel, WindowMemory>();
 
 /** Where to read the windows of samples: stock by stock once `prepareWindows` has been asked to, else day by day. */
 export function stridesOf(panel: PricePanel): Strided {
-  return bySymbol.get(panel) ?? byDay(panel);
+  const { values, symbols, fields } = panel;
+  return prepared.get(panel) ?? { values, dayStride: symbols.length * fields.length, stockStride: fields.length };
 }
 
-/**
- * Keeps a copy of the panel [stock][day][field] for as long as the panel lives: windows of samples from anywhere are then
- * read from one place each instead of from as many as they have days, which is several times as fast.
- */
+/** Keeps a copy of the panel by stock for as long as the panel lives: windows come from there several times as fast. */
 export function prepareWindows(panel: PricePanel): void {
-  if (bySymbol.has(panel)) return;
-  const { dayStride, stockStride } = byDay(panel);
-  const days = panel.calendar.length;
-  const width = panel.fields.length;
-  const values = new Float32Array(panel.values.length);
-  for (let day = 0; day < days; day++) {
-    for (let stock = 0; stock < panel.symbols.length; stock++) {
-      const from = day * dayStride + stock * stockStride;
-      const to = (stock * days + day) * width;
-      for (let f = 0; f < width; f++) values[to + f] = panel.values[from + f];
-    }
-  }
-  bySymbol.set(panel, { values, dayStride: width, stockStride: days * width });
-}
-
-function byDay({ values, symbols, fields }: PricePanel): Strided {
-  return { values, dayStride: symbols.length * fields.length, stockStride: fields.length };
+  if (prepared.has(panel)) return;
+  const memory = WindowMemory.of(panel);
+  if (memory !== undefined) prepared.set(panel, memory);
 }
 
 /** One column of all samples as it is, with NaN for what is missing, into `out`. */
