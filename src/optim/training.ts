@@ -193,16 +193,19 @@ export class Training {
   direction(gradient: Float32Array, out: Float32Array): number {
     const { optimizer } = this.config;
     const isAdam = optimizer.name === 'adam' || optimizer.name === 'adamw';
-    const squares = isAdam ? this.arena.slot(1) : undefined; // v̂ without its bias correction, a common factor that δ has as well
-    let floor = 0;
-    if (squares !== undefined) {
-      for (let i = 0; i < squares.length; i++) floor += Math.sqrt(squares[i]);
-      floor /= this.arena.parameterCount;
+    const squares = isAdam ? this.arena.slot(1) : []; // v̂ without its bias correction, a common factor that δ has as well
+    let [floor, norm] = [0, 0];
+    for (let i = 0; i < squares.length; i++) floor += Math.sqrt(squares[i]);
+    floor /= this.arena.parameterCount;
+    if (floor === 0) {
+      out.set(gradient);
+      for (let i = 0; i < out.length; i++) norm += out[i] * out[i];
+      return Math.sqrt(norm);
     }
-    let norm = 0;
     for (let i = 0; i < out.length; i++) {
-      out[i] = squares === undefined || floor === 0 ? gradient[i] : gradient[i] / (Math.sqrt(squares[i]) + floor);
-      norm += out[i] * out[i];
+      const step = Math.fround(gradient[i] / (Math.sqrt(squares[i]) + floor));
+      out[i] = step;
+      norm += step * step;
     }
     return Math.sqrt(norm);
   }

@@ -5,6 +5,7 @@ import {
   type Answers,
   answerRow,
   type Question,
+  ReachOf,
   stackedAnswers,
   type TokenModel,
 } from '../translate/decode/token-model.js';
@@ -62,15 +63,13 @@ export async function openLiveModel(run: string, options: LiveModelOptions = {})
 type Ahead = Parameters<NonNullable<TokenModel['readAhead']>>[0];
 
 /** A model that answers the questions of all streams that wait for it in one call. */
-export class BatchingModel implements TokenModel {
+export class BatchingModel extends ReachOf<TokenModel> implements TokenModel {
   readonly readAhead: TokenModel['readAhead'];
   private readonly proposals: Batcher<readonly Question[], Answers>;
 
   /** `most`: streams in one call. Default 64. */
-  constructor(
-    private readonly model: TokenModel,
-    most = 64,
-  ) {
+  constructor(model: TokenModel, most = 64) {
+    super(model);
     this.proposals = new Batcher((all) => this.proposeTogether(all), most);
     if (model.readAhead === undefined) return;
     const ahead = new Batcher<Ahead, undefined>(async (all) => {
@@ -78,18 +77,6 @@ export class BatchingModel implements TokenModel {
       return all.map(() => undefined);
     }, most);
     this.readAhead = (sentences) => ahead.ask(sentences);
-  }
-
-  get beam(): number {
-    return this.model.beam;
-  }
-
-  get maxPositions(): number {
-    return this.model.maxPositions;
-  }
-
-  get attention(): TokenModel['attention'] {
-    return this.model.attention;
   }
 
   begin(): object {

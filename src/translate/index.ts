@@ -1,6 +1,6 @@
 export type { CheckpointChoice } from '../run/index.js';
 export { type TranslationConfig, translationSchema } from './config.js';
-export type { Answers, Question, TokenModel } from './decode/token-model.js';
+export type { Answers, ModelReach, Question, TokenModel } from './decode/token-model.js';
 export { Translator, type TranslatorOptions } from './decode/translator.js';
 export { evaluateTranslation, type TranslationEvaluationOptions, type TranslationScores } from './evaluate.js';
 export { type FairseqImportOptions, readFairseq } from './exchange/fairseq.js';

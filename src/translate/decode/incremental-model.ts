@@ -2,7 +2,7 @@ import type { Value } from '../../tensor/index.js';
 import type { AttentionChoice } from '../policies/policy.js';
 import { special } from '../text/vocabulary.js';
 import { Cache, type SourceCache, type StepModel } from './step-model.js';
-import { type Answers, answerRow, type Question, stackedAnswers, type TokenModel } from './token-model.js';
+import { type Answers, answerRow, type Question, ReachOf, stackedAnswers, type TokenModel } from './token-model.js';
 
 /** What the Transformer keeps of one sentence. */
 export interface IncrementalState {
@@ -14,23 +14,9 @@ export interface IncrementalState {
  * The Transformer as a model for any policy: what it has computed of a sentence is kept in its state, and what is new is
  * computed for all sentences together, whatever their lengths.
  */
-export class IncrementalModel implements TokenModel<IncrementalState> {
+export class IncrementalModel extends ReachOf<StepModel> implements TokenModel<IncrementalState> {
   /** One for each call that is under way, most often one. */
   private readonly idle: JoinedCaches[] = [];
-
-  constructor(private readonly model: StepModel) {}
-
-  get beam(): number {
-    return this.model.beam;
-  }
-
-  get maxPositions(): number {
-    return this.model.maxPositions;
-  }
-
-  get attention(): TokenModel['attention'] {
-    return this.model.attention;
-  }
 
   begin(): IncrementalState {
     return { encoded: nothingEncoded(this.model), prefixes: new Map() };

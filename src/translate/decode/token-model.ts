@@ -66,17 +66,38 @@ export function stackedAnswers(parts: readonly Answers[]): Answers {
   return { width, tokens, scores, wantsMore, ...readiness, attention };
 }
 
-/**
- * A model that sentences are translated with under any policy. It answers questions; what it keeps between them, in the
- * state of a sentence, saves time and nothing else.
- */
-export interface TokenModel<State extends object = object> {
+/** How far a model reaches. */
+export interface ModelReach {
   /** Largest beam that it proposes enough candidates for. */
   readonly beam: number;
   /** Longest sentence, its end counted. */
   readonly maxPositions: number;
   /** The decoder whose attention it can tell. Default: it tells none. */
   readonly attention?: { readonly layers: number; readonly heads: number };
+}
+
+/** What asks another model reaches as far as that one. */
+export class ReachOf<Model extends ModelReach> implements ModelReach {
+  constructor(protected readonly model: Model) {}
+
+  get beam(): number {
+    return this.model.beam;
+  }
+
+  get maxPositions(): number {
+    return this.model.maxPositions;
+  }
+
+  get attention(): ModelReach['attention'] {
+    return this.model.attention;
+  }
+}
+
+/**
+ * A model that sentences are translated with under any policy. It answers questions; what it keeps between them, in the
+ * state of a sentence, saves time and nothing else.
+ */
+export interface TokenModel<State extends object = object> extends ModelReach {
   /** Of a sentence of which nothing is read yet. */
   begin(): State;
   /** All questions about one sentence at one moment come together; those about other sentences may come with them. */

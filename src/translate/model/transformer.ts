@@ -324,6 +324,7 @@ export function targetTokens(batches: readonly Batch[], weights: Float32Array): 
   return tokens;
 }
 
+/** Ids and lengths as the operations want them: i64. */
 export const wide = (x: Tensor): Tensor => cast(x, 'i64');
 
 /**

@@ -97,19 +97,25 @@ export function monotonicAttention(
 ): { readonly found: Tensor; readonly delays: Tensor } {
   const [steps, batch] = x.shape;
   const [source] = memory.shape;
-  const { heads, width, attentionDropout } = model;
+  const { attentionDropout } = model;
   const moving = movingHeads(model);
   const alpha = expectedAlignment(p, x, memory, model, { lengths, noise }); // [B, M, T, S]
 
   const weights = lookback(model) ? expectedLookback(alpha, softEnergies(p, x, memory, model, lengths)) : alpha; // [B, H, T, S]
-  const values = byHead(linear(p.under('v_proj'), memory, width, shared), heads); // [B·H, S, D/H]
-  const joined = reshape(dropout(weights, attentionDropout), [multiplyDims(batch, heads), steps, source]);
-  const context = transpose(matmul(joined, values), [1, 0, 2]); // [T, B·H, D/H]
-  const found = linear(p.under('out_proj'), reshape(context, [steps, batch, width]), width, out);
+  const found = attendedBy(p, dropout(weights, attentionDropout), memory, model);
 
   const places = add(range(source, p.dtype), 1);
   const delays = reshape(sum(mul(alpha, places), { axes: [-1] }), [batch, moving, steps]);
   return { found, delays };
+}
+
+/** What weights [B, H, T, S] find in `memory` [S, B, D], with the heads side by side: [T, B, D]. */
+export function attendedBy(p: Parameters, weights: Tensor, memory: Tensor, { heads, width }: MonotonicModel): Tensor {
+  const [batch, , steps, source] = weights.shape;
+  const values = byHead(linear(p.under('v_proj'), memory, width, shared), heads); // [B·H, S, D/H]
+  const context = matmul(reshape(weights, [multiplyDims(batch, heads), steps, source]), values);
+  const joined = reshape(transpose(context, [1, 0, 2]), [steps, batch, width]);
+  return linear(p.under('out_proj'), joined, width, out);
 }
 
 /** Where the energies of the moving heads start: σ(−2) ≈ 0.12, so that an untrained head goes about 7 tokens a step. */
@@ -181,7 +187,7 @@ export function energies(queries: Tensor, keys: Tensor, heads: number): Tensor {
 }
 
 /** [T, B, D] → [B·heads, T, D/heads] */
-export function byHead(x: Tensor, heads: number): Tensor {
+function byHead(x: Tensor, heads: number): Tensor {
   const [steps, batch, width] = x.shape as [Dim, Dim, number];
   return transpose(reshape(x, [steps, multiplyDims(batch, heads), width / heads]), [1, 0, 2]);
 }

@@ -14,12 +14,10 @@ import {
   LOWEST,
   less,
   log,
-  matmul,
   maximum,
   mean,
   minimum,
   mul,
-  multiplyDims,
   neg,
   type Parameters,
   range,
@@ -32,12 +30,11 @@ import {
   sub,
   sum,
   type Tensor,
-  transpose,
   where,
 } from '../../tensor/index.js';
 import type { Size, SourceAttention } from '../decode/steps.js';
 import { decode, encode, type Sources } from '../model/transformer.js';
-import { byHead, energies, movingEnergies, movingKeys, movingQueries, out, shared } from './attention.js';
+import { attendedBy, energies, movingEnergies, movingKeys, movingQueries, shared } from './attention.js';
 import type { MonotonicModel } from './config.js';
 import type { Lengths } from './loss.js';
 
@@ -82,8 +79,7 @@ export function transportAttention(
   model: MonotonicModel,
   { lengths, thresholds }: TransportOptions,
 ): { readonly found: Tensor; readonly information: Tensor } {
-  const [steps, batch] = x.shape;
-  const [source] = memory.shape;
+  const [source, batch] = memory.shape;
   const { heads, width, attentionDropout } = model;
   const energy = movingEnergies(p, movingQueries(p, x, model), movingKeys(p, memory, model), model); // [B, 1, T, S]
   const real = less(range(source), reshape(lengths, [batch, 1, 1, 1]));
@@ -91,13 +87,10 @@ export function transportAttention(
 
   const queries = linear(p.under('q_proj'), x, width, shared);
   const keys = linear(p.under('k_proj'), memory, width, shared);
-  const values = byHead(linear(p.under('v_proj'), memory, width, shared), heads); // [B·H, S, D/H]
   const seen = and(real, readUntil(exp(stopGradient(information)), reshape(thresholds, [batch, 1, 1, 1])));
   const weighted = add(energies(queries, keys, heads), information); // [B, H, T, S]
   const weights = dropout(softmax(where(seen, weighted, LOWEST)), attentionDropout);
-  const context = matmul(reshape(weights, [multiplyDims(batch, heads), steps, source]), values);
-  const joined = reshape(transpose(context, [1, 0, 2]), [steps, batch, width]);
-  return { found: linear(p.under('out_proj'), joined, width, out), information };
+  return { found: attendedBy(p, weights, memory, model), information };
 }
 
 /**
