@@ -71,7 +71,7 @@ describeWithRedis('tcts worker', () => {
     const { code, stderr } = await worker.ended;
     expect(code).toBe(0);
     expect(stderr.split('\n')).toEqual([
-      expect.stringMatching(/^listening to redis:/),
+      expect.stringMatching(/^listening to redis:.*, devices cpu/),
       'grid/run: begun',
       'SIGTERM: the runs save themselves and are given back; once more to end at once',
       'grid/run: given back',

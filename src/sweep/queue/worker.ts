@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'bullmq';
+import { graphicsCards } from '../../devices.js';
 import type { Job, Outcome, StopOptions } from '../job.js';
 import { runJob } from '../job.js';
 import { CoreBudget } from '../local-executor.js';
@@ -56,7 +57,8 @@ export async function serveQueue(url: string, options: WorkerOptions): Promise<v
   const { name = QUEUE_NAME, leaseSeconds = 30, note = () => {} } = options;
   const shared = sharedFolder(options.runs);
   const connection = await connectionTo(url);
-  note(`listening to ${redacted(url)}, run folders in ${options.runs}`);
+  const devices = ['cpu', ...graphicsCards().map(({ name }) => `webgpu (${name})`)].join(', ');
+  note(`listening to ${redacted(url)}, run folders in ${options.runs}, devices ${devices}`);
   const worker = new Worker<Message>(name, null, {
     connection,
     prefix: PREFIX,
