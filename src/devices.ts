@@ -93,11 +93,13 @@ const NEEDED: Readonly<Record<Exclude<DeviceName, 'cpu'>, string>> = {
 export function deviceMissing(device: DeviceName, error: unknown): InputError | undefined {
   if (device === 'cpu' || !(error instanceof Error)) return undefined;
   const { message } = error;
-  if (!/adapter|no available backend|provider|\.so|\.dll|cuda|not (?:found|supported|available)/i.test(message)) {
-    return undefined;
-  }
+  if (!MISSING.test(message)) return undefined;
   return new InputError(`there is no device ${device} on this machine, ${NEEDED[device]}`, { key: 'device' });
 }
+
+/** What the runtime says where a device or its driver is not there. */
+const MISSING =
+  /Failed to get a WebGPU adapter|No supported adapters|Failed to load (?:shared )?library|cuda(?:rt|nn|blas)?\b.*(?:fail|not found|error)|OrtSessionOptionsAppendExecutionProvider/i;
 
 /** What went wrong while a device was computing, in one sentence; undefined: it was not the device. */
 export function deviceFailure(device: DeviceName, error: unknown): DeviceError | undefined {
@@ -107,7 +109,7 @@ export function deviceFailure(device: DeviceName, error: unknown): DeviceError |
   if (/device.*lost/i.test(error.message)) return new DeviceError(`the device ${device} was lost: ${rest}`);
   if (FULL.test(error.message)) {
     const limit = /max buffer size limit \((\d+)\)|MaxBufferSize of (\d+)/i.exec(error.message);
-    const most = limit === null ? '' : `, whose largest buffer has ${(limit[1] ?? limit[2]).toString()} bytes`;
+    const most = limit === null ? '' : `, whose largest buffer has ${limit[1] ?? limit[2]} bytes`;
     return new DeviceError(`the device ${device} has no room for this program${most}: ${rest}`);
   }
   return new DeviceError(`the device ${device} failed (${reason}): ${rest}`);
@@ -116,6 +118,6 @@ export function deviceFailure(device: DeviceName, error: unknown): DeviceError |
 const FULL = /out.of.*memory|Invalid Buffer|max buffer size|BindingSize|maxStorageBuffers|allocat/i;
 
 /** A device failed in the middle of its work. */
-export class DeviceError extends Error {
+export class DeviceError extends InputError {
   override readonly name = 'DeviceError';
 }

@@ -3,7 +3,18 @@ import { createNetwork, type Network } from '../../src/forecast/network.js';
 import { type Feeds, type InputTypes, type Model, Training } from '../../src/optim/index.js';
 import { residenceOf } from '../../src/optim/residence.js';
 import { Random } from '../../src/random.js';
-import { dropoutMask, f32, lower, mul, Session, trace, type Value } from '../../src/tensor/index.js';
+import {
+  broadcastTo,
+  dropoutMask,
+  exp,
+  f32,
+  lower,
+  mul,
+  Session,
+  slice,
+  trace,
+  type Value,
+} from '../../src/tensor/index.js';
 import { placement } from '../../src/tensor/placement.js';
 import { lossFeeds, lossInputs, lossModel, translationModel } from '../../src/translate/index.js';
 import { describeOnDevice } from './software.js';
@@ -131,6 +142,24 @@ describeOnDevice('a training on a device', () => {
       expect(onDevice).toBeGreaterThan(10);
     }
     await training.close();
+  });
+
+  test('a tensor that is too large is one sentence, and the device goes on', async () => {
+    const sized = (elements: number) =>
+      trace({ x: f32(1) }, ({ x }) => ({ out: slice(exp(broadcastTo(x, [elements])), 0, 0, 1) }));
+    const run = async (elements: number) => {
+      const session = await Session.create(lower(sized(elements), { device: 'webgpu' }));
+      try {
+        return await session.run({ x: { data: Float32Array.of(0), shape: [1] } });
+      } finally {
+        await session.close();
+      }
+    };
+    // 4 GiB, above the limit of 1 GiB.
+    await expect(run(2 ** 30 - 4)).rejects.toThrow(
+      /^the device webgpu has no room for this program.*: what was saved is intact, go on from it with --device cpu/,
+    );
+    expect((await run(1000)).out.data[0]).toBe(1);
   });
 
   test('makes the dropout masks of the CPU, bit by bit', async () => {
