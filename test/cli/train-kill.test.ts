@@ -18,7 +18,7 @@ const KILLS = 20;
 // Checkpoints every 3 updates of episodes of 7: nearly all of them in the middle of an episode.
 const CONFIG = `problem: {kind: contextual}
 strategy: {name: learned, hidden: [16]}
-training: {episodes: 150, steps: 7}
+training: {episodes: 400, steps: 7}
 saving: {everySteps: 3, everySeconds: null}
 logging: {everySteps: 10}
 `;
