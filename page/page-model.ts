@@ -7,7 +7,7 @@ import { parseBpeCodes } from 'tcts/translate/text/bpe.js';
 import { type PipelineConfig, textPipeline } from 'tcts/translate/text/pipeline.js';
 import { parseCounts, parseVocabulary } from 'tcts/translate/text/vocabulary.js';
 import { fetchModelFile, fetchModelFiles } from './api.js';
-import { type ChosenDevice, chooseDevice, DeviceFault, Runtime, webAssembly } from './runtimes.js';
+import { type ChosenDevice, chooseDevice, DeviceFault, Runtime } from './runtimes.js';
 
 export { LiveSentence } from 'tcts/serve/live-sentence.js';
 
@@ -34,13 +34,15 @@ async function open(run: string): Promise<PageModel> {
   try {
     return await openOn(run, chosen);
   } catch (error) {
-    if (chosen.device === 'wasm' || chosen.asked || !(error instanceof DeviceFault)) throw error;
-    return openOn(run, { ...webAssembly, title: `WebAssembly, because ${error.message}` });
+    if (chosen.device === 'wasm' || !(error instanceof DeviceFault)) throw error;
+    return open(run); // on what is left
   }
 }
 
 async function openOn(run: string, { device, title }: ChosenDevice): Promise<PageModel> {
   const runtime = await Runtime.load(device);
+  // The next sentence opens the model again, on what is left.
+  void runtime.ended.then(() => models.delete(run));
   const files = new Set(await fetchModelFiles(run, device));
   const text = async (name: string) => (await fetchModelFile(run, name, device)).text();
   const bytes = async (name: string) => new Uint8Array(await (await fetchModelFile(run, name, device)).arrayBuffer());
@@ -67,14 +69,7 @@ async function openOn(run: string, { device, title }: ChosenDevice): Promise<Pag
     return {
       inputs: Object.keys(step.inputs),
       outputs: Object.keys(step.outputs),
-      run: async (feeds, names) => {
-        try {
-          return await runtime.run(session, feeds, names);
-        } catch (error) {
-          models.delete(run); // the next sentence opens it again
-          throw error;
-        }
-      },
+      run: (feeds, names) => runtime.run(session, feeds, names),
       close: () => session.release(),
     };
   };
