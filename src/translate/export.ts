@@ -20,7 +20,10 @@ export interface ExportOptions {
   readonly checkpoint?: CheckpointChoice;
   /** Beam that the listed candidates must suffice for. Default 5. */
   readonly beam?: number;
-  /** What the models are written for; inputs for another device than the CPU are i32 where they are i64. Default cpu. */
+  /**
+   * What the models are written for. For another device than the CPU inputs are i32 that would be i64, and outputs may be.
+   * Default cpu.
+   */
   readonly device?: DeviceName;
 }
 
