@@ -2,6 +2,7 @@ import { useEffect } from 'preact/hooks';
 import type { TranslationOffer } from 'tcts/serve/run-folders.js';
 import type { RunReport, RunSummary } from 'tcts/serve/run-report.js';
 import type { SchedulerView } from 'tcts/serve/scheduler-view.js';
+import type { PageDevice } from './runtimes.js';
 
 export type { RunReport, RunSummary, SchedulerView, TranslationOffer };
 
@@ -22,19 +23,29 @@ export const fetchRun = (id: string): Promise<RunReport> => getJson(`/api/run?ru
 export const fetchScheduler = (id: string): Promise<SchedulerView | { readonly reason: string }> =>
   getJson(`/api/scheduler?run=${encodeURIComponent(id)}`);
 
-/** Names of the files of a model that runs in the page. */
-export const fetchModelFiles = (run: string): Promise<readonly string[]> =>
+/** Names of the files of a model that runs in the page, on a device. */
+export const fetchModelFiles = (run: string, device: PageDevice): Promise<readonly string[]> =>
   getJson(
     siteFiles === undefined
-      ? `/api/model?run=${encodeURIComponent(run)}`
-      : `${siteFiles}/${encodeURIComponent(run)}/files.json`,
+      ? `/api/model?run=${encodeURIComponent(run)}${forDevice(device)}`
+      : `${siteModel(run, device)}/files.json`,
   );
 
-export async function fetchModelFile(run: string, file: string): Promise<Response> {
+export async function fetchModelFile(run: string, file: string, device: PageDevice): Promise<Response> {
   const [folder, name] = [run, file].map(encodeURIComponent);
   return checked(
-    await fetch(siteFiles === undefined ? `/model?run=${folder}&file=${name}` : `${siteFiles}/${folder}/${name}`),
+    await fetch(
+      siteFiles === undefined
+        ? `/model?run=${folder}&file=${name}${forDevice(device)}`
+        : `${siteModel(run, device)}/${name}`,
+    ),
   );
+}
+
+const forDevice = (device: PageDevice): string => (device === 'wasm' ? '' : `&device=${device}`);
+
+function siteModel(run: string, device: PageDevice): string {
+  return `${siteFiles}/${device === 'wasm' ? '' : `${device}/`}${encodeURIComponent(run)}`;
 }
 
 async function getJson<T>(path: string): Promise<T> {

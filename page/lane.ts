@@ -40,6 +40,7 @@ export function Lane({ setting, state, translation, reference, busy, onChange, o
       </div>
       <${Settings} ...${{ setting, translation, busy, onChange }} />
       ${about && html`<p class="hint">Built-in model, ${about}.</p>`}
+      ${state.runsOn && html`<p class="hint runs-on" role="status">Runs in this page: ${state.runsOn}.</p>`}
       <div class=${reference === undefined ? 'result' : 'result two'}>
         <div>
           <h3>Translation</h3>
@@ -172,6 +173,8 @@ export interface LaneState {
   readonly text: string;
   /** What was written before a word of the source was changed. */
   readonly before?: string;
+  /** What computes, if the model runs in this page. */
+  readonly runsOn?: string;
   /** What went wrong, or what has to be known about the result. */
   readonly message?: string;
 }
@@ -180,7 +183,7 @@ export type LaneChange =
   | { readonly type: 'clear' }
   /** `again`: words that were read have changed, and what was written is taken back as far as it changes. */
   | { readonly type: 'begin'; readonly again: boolean }
-  | { readonly type: 'ready' }
+  | { readonly type: 'ready'; readonly runsOn?: string }
   | { readonly type: 'event'; readonly event: TimedEvent }
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'done'; readonly endedEarly: boolean }
@@ -195,7 +198,7 @@ export function changeLane(state: LaneState, change: LaneChange): LaneState {
     case 'begin':
       return { phase: 'opening', events: [], text: '', ...(change.again && { before: longer(state) }) };
     case 'ready':
-      return state.phase === 'opening' ? { ...state, phase: 'running' } : state;
+      return { ...state, runsOn: change.runsOn, ...(state.phase === 'opening' && { phase: 'running' }) };
     case 'event':
       return { ...state, events: [...state.events, change.event] };
     case 'text':

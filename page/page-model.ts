@@ -1,4 +1,3 @@
-import { env, InferenceSession, Tensor } from 'onnxruntime-web/wasm';
 import type { LiveModel } from 'tcts/serve/live-model.js';
 import { IncrementalModel } from 'tcts/translate/decode/incremental-model.js';
 import { StepModel, type StepProgram, type StepShape } from 'tcts/translate/decode/step-model.js';
@@ -7,12 +6,19 @@ import { createPolicy, type OwnPolicy, parsePolicies } from 'tcts/translate/poli
 import { parseBpeCodes } from 'tcts/translate/text/bpe.js';
 import { type PipelineConfig, textPipeline } from 'tcts/translate/text/pipeline.js';
 import { parseCounts, parseVocabulary } from 'tcts/translate/text/vocabulary.js';
-import { fetchModelFile, fetchModelFiles, siteFiles } from './api.js';
+import { fetchModelFile, fetchModelFiles } from './api.js';
+import { type ChosenDevice, chooseDevice, DeviceFault, Runtime } from './runtimes.js';
 
 export { LiveSentence } from 'tcts/serve/live-sentence.js';
 
+/** A model that runs in the page. */
+export interface PageModel extends LiveModel {
+  /** What computes, in words. */
+  readonly runsOn: string;
+}
+
 /** A run's model with ONNX Runtime in the page; opened once. */
-export function openInPage(run: string): Promise<LiveModel> {
+export function openInPage(run: string): Promise<PageModel> {
   const known = models.get(run);
   if (known !== undefined) return known;
   const opening = open(run);
@@ -21,25 +27,25 @@ export function openInPage(run: string): Promise<LiveModel> {
   return opening;
 }
 
-const models = new Map<string, Promise<LiveModel>>();
+const models = new Map<string, Promise<PageModel>>();
 
-// One thread: more would need SharedArrayBuffer, which only isolated pages have.
-env.wasm.numThreads = 1;
-if (siteFiles === undefined) env.wasm.wasmPaths = { wasm: '/page/ort.wasm' };
-
-/** The runtime of a static site, whose hosts may compress nothing: it is kept compressed (4 MB instead of 14). */
-async function loadRuntime(): Promise<void> {
-  if (siteFiles === undefined || env.wasm.wasmBinary !== undefined) return;
-  const { body, ok, status } = await fetch(`${siteFiles}/ort-wasm.bin`);
-  if (!ok || body === null) throw new Error(`the runtime cannot be loaded: the server answers ${status}`);
-  env.wasm.wasmBinary = await new Response(body.pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+async function open(run: string): Promise<PageModel> {
+  const chosen = await chooseDevice();
+  try {
+    return await openOn(run, chosen);
+  } catch (error) {
+    if (chosen.device === 'wasm' || !(error instanceof DeviceFault)) throw error;
+    return open(run); // on what is left
+  }
 }
 
-async function open(run: string): Promise<LiveModel> {
-  await loadRuntime();
-  const files = new Set(await fetchModelFiles(run));
-  const text = async (name: string) => (await fetchModelFile(run, name)).text();
-  const bytes = async (name: string) => new Uint8Array(await (await fetchModelFile(run, name)).arrayBuffer());
+async function openOn(run: string, { device, title }: ChosenDevice): Promise<PageModel> {
+  const runtime = await Runtime.load(device);
+  // The next sentence opens the model again, on what is left.
+  void runtime.ended.then(() => models.delete(run));
+  const files = new Set(await fetchModelFiles(run, device));
+  const text = async (name: string) => (await fetchModelFile(run, name, device)).text();
+  const bytes = async (name: string) => new Uint8Array(await (await fetchModelFile(run, name, device)).arrayBuffer());
   const settings = JSON.parse(await text('settings.json')) as ExportSettings;
   const configs = JSON.parse(await text('text.json')) as { source: PipelineConfig; target: PipelineConfig };
   const optional = async <T>(name: string, parse: (content: string, name: string) => T) =>
@@ -58,14 +64,22 @@ async function open(run: string): Promise<LiveModel> {
     };
   };
   const [source, target] = [await side(configs.source), await side(configs.target)];
-  const steps = exportedSteps(
-    settings,
-    await InferenceSession.create(await bytes(settings.encoderStep.file)),
-    await InferenceSession.create(await bytes(settings.decoderStep.file)),
-  );
+  const program = async (step: ExportedStep): Promise<StepProgram> => {
+    const session = await runtime.open(await bytes(step.file));
+    return {
+      inputs: Object.keys(step.inputs),
+      outputs: Object.keys(step.outputs),
+      run: (feeds, names) => runtime.run(session, feeds, names),
+      close: () => session.release(),
+    };
+  };
+  const { model, waits, redecodes = waits === 'full' } = settings;
+  const shape = { ...model, beam: 1, redecodes };
+  const steps = new StepModel(await program(settings.encoderStep), await program(settings.decoderStep), shape);
   const own = [new IncrementalModel(steps)];
   const training = settings.policy ?? (settings.waits === 'full' ? 'full' : (settings.main ?? 'full'));
   return {
+    runsOn: title,
     source,
     target,
     maxPositions: settings.model.maxPositions,
@@ -75,7 +89,7 @@ async function open(run: string): Promise<LiveModel> {
   };
 }
 
-/** What is used of the `settings.json` that `tcts export` writes. */
+/** What is used of the `settings.json` that `tcts export` writes (docs/translation.md, Export). */
 interface ExportSettings {
   /** Of models that were trained for wait-k or whole sentences. */
   readonly main?: number;
@@ -93,35 +107,3 @@ interface ExportedStep {
   readonly inputs: Readonly<Record<string, string>>;
   readonly outputs: Readonly<Record<string, string>>;
 }
-
-/** The two exported models as one that reads and writes token by token (docs/translation.md, Export). */
-function exportedSteps(
-  { model, waits, redecodes = waits === 'full', encoderStep, decoderStep }: ExportSettings,
-  encoder: InferenceSession,
-  decoder: InferenceSession,
-): StepModel {
-  const shape = { ...model, beam: 1, redecodes };
-  return new StepModel(program(encoderStep, encoder), program(decoderStep, decoder), shape);
-}
-
-function program({ inputs, outputs: known }: ExportedStep, session: InferenceSession): StepProgram {
-  return {
-    inputs: Object.keys(inputs),
-    outputs: Object.keys(known),
-    run: async (feeds, names) => {
-      const given = Object.entries(feeds).map(([name, { data, shape }]) => [
-        name,
-        data instanceof BigInt64Array
-          ? new Tensor('int64', data, [...shape])
-          : new Tensor('float32', data as Float32Array, [...shape]),
-      ]);
-      const outputs = await session.run(Object.fromEntries(given), names);
-      return Object.fromEntries(
-        names.map((name) => [name, { data: outputs[name].data as Output, shape: outputs[name].dims }]),
-      );
-    },
-    close: () => session.release(),
-  };
-}
-
-type Output = Float32Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>;

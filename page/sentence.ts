@@ -70,7 +70,7 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
         },
       });
       sessions.set(setting.name, session);
-      session.ready.then(() => change({ type: 'ready' }));
+      session.ready.then((runsOn) => change({ type: 'ready', runsOn }));
     }
     return own;
   };

@@ -13,8 +13,10 @@ export interface SessionListener {
 
 /** A sentence under way, wherever its model runs. */
 export interface Session {
-  /** The model is open. Never rejects: what goes wrong is told to the listener. */
-  readonly ready: Promise<void>;
+  /**
+   * The model is open; what it runs on, if that is in this page. Never rejects: what goes wrong is told to the listener.
+   */
+  readonly ready: Promise<string | undefined>;
   push(word: string): void;
   end(): void;
   changePolicy(spec: string): void;
@@ -26,8 +28,8 @@ export type BeginSession = (run: string, policy: string, listener: SessionListen
 /** A sentence that the server translates; all of them share one WebSocket. */
 export const beginOnServer: BeginSession = (run, policy, listener) => {
   const lane = String(++count);
-  const ready = new Promise<void>((resolve) => {
-    lanes.set(lane, { listener, resolve });
+  const ready = new Promise<undefined>((resolve) => {
+    lanes.set(lane, { listener, resolve: () => resolve(undefined) });
   });
   send({ type: 'begin', lane, run, policy });
   return {
@@ -108,7 +110,7 @@ export const beginInPage: BeginSession = (run, policy, listener) => {
   };
   return {
     ready: sentence.then(
-      () => undefined,
+      ({ model }) => model.runsOn,
       () => undefined,
     ),
     push: (word) => later((live) => live.push(word)),

@@ -13,15 +13,20 @@ import { exportTranslation } from '../../dist/translate/export.js';
 
 const page = fileURLToPath(new URL('../../dist/page', import.meta.url));
 const live = process.argv[2] ?? fileURLToPath(new URL('../../dist/site/live', import.meta.url));
-const [files, model] = [join(live, 'files'), join(live, 'files/built-in')];
+const files = join(live, 'files');
 rmSync(live, { recursive: true, force: true });
-mkdirSync(model, { recursive: true });
 
 for (const name of readdirSync(page).filter((file) => !file.endsWith('.gz'))) cpSync(join(page, name), join(live, name));
 // Not named .gz: some servers would undo the compression, others not.
-cpSync(join(page, 'ort.wasm.gz'), join(files, 'ort-wasm.bin'));
-exportTranslation(builtInModel.folder, model, { beam: 1 });
-writeFileSync(join(model, 'files.json'), JSON.stringify(readdirSync(model)));
+for (const [runtime, device, model] of [
+  ['ort-wasm', 'cpu', join(files, 'built-in')],
+  ['ort-webgpu', 'webgpu', join(files, 'webgpu/built-in')],
+]) {
+  mkdirSync(model, { recursive: true });
+  cpSync(join(page, `${runtime}.wasm.gz`), join(files, `${runtime}.bin`));
+  exportTranslation(builtInModel.folder, model, { beam: 1, device });
+  writeFileSync(join(model, 'files.json'), JSON.stringify(readdirSync(model)));
+}
 const offer = await new TranslationRuns().offer(new Map([['built-in', builtInModel.folder]]), ['page'], builtInModel);
 writeFileSync(join(files, 'translation.json'), JSON.stringify(offer));
 writeFileSync(

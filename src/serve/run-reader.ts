@@ -15,9 +15,12 @@ export interface RunQuestions {
   scheduler(id: string): string;
   /** JSON of what can be translated with. */
   translation(): string;
-  /** Writes a run's model for the page into a folder of its own below the given one. */
-  exportModel(id: string, into: string): ExportedModel;
+  /** Writes a run's model for a device of the page into a folder of its own below the given one. */
+  exportModel(id: string, into: string, device: ExportDevice): ExportedModel;
 }
+
+/** What a model in the page is written for: WebAssembly takes the CPU's form. */
+export type ExportDevice = 'cpu' | 'webgpu';
 
 /** The model of a run as files that are compressed with gzip. */
 export interface ExportedModel {

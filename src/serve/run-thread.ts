@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { InputError } from '../errors.js';
 import { readingWithin } from '../files.js';
 import { checkpointStamp, runFolders, TranslationRuns, withoutPaths } from './run-folders.js';
-import type { ExportedModel, RunAnswer, RunQuestion, RunQuestions, RunThreadData } from './run-reader.js';
+import type { ExportDevice, ExportedModel, RunAnswer, RunQuestion, RunQuestions, RunThreadData } from './run-reader.js';
 import { RunReports, type RunSummary } from './run-report.js';
 
 /** Entry of the thread that reads run folders. */
@@ -37,9 +37,9 @@ const answers: Answers = {
   translation: once(async () => {
     return JSON.stringify(await translation.offer(models(), browser ? ['server', 'page'] : ['server'], builtIn));
   }),
-  exportModel: async (id, into) => {
+  exportModel: async (id, into, device) => {
     const path = pathOf(id, models());
-    return readingWithin(path, () => exportModel(path, into));
+    return readingWithin(path, () => exportModel(path, into, device));
   },
 };
 
@@ -83,22 +83,23 @@ function pathOf(id: string, among = runFolders(folder)): string {
 }
 
 /** A run's model as compressed files for the page; made anew when training has saved other parameters. */
-async function exportModel(run: string, into: string): Promise<ExportedModel> {
+async function exportModel(run: string, into: string, device: ExportDevice): Promise<ExportedModel> {
   // Loaded when it is first needed: the runtime that comes with it is large.
   const { exportTranslation } = await import('../translate/export.js');
-  const known = exported.get(run);
+  const key = `${device} ${run}`;
+  const known = exported.get(key);
   const stamp = checkpointStamp(run, { checkpoint });
   if (known?.stamp === stamp) return known;
   const place = known?.folder ?? join(into, String(exported.size));
   rmSync(place, { recursive: true, force: true });
   mkdirSync(place, { recursive: true });
-  exportTranslation(run, place, { beam: 1, checkpoint });
+  exportTranslation(run, place, { beam: 1, checkpoint, device });
   const files = readdirSync(place);
   for (const name of files) {
     const path = join(place, name);
     writeFileSync(path, gzipSync(readFileSync(path)));
   }
   const model = { stamp, folder: place, files };
-  exported.set(run, model);
+  exported.set(key, model);
   return model;
 }

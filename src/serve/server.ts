@@ -13,7 +13,7 @@ import { type Address, isLoopback, listen } from './listen.js';
 import type { LiveModelOptions } from './live-model.js';
 import { LiveModels } from './live-models.js';
 import { LiveSocket } from './live-socket.js';
-import { type BuiltInModel, RunReader } from './run-reader.js';
+import { type BuiltInModel, type ExportDevice, RunReader } from './run-reader.js';
 
 /** What is served, where, and to whom. */
 export interface ServeOptions extends Address, LiveModelOptions {
@@ -98,9 +98,11 @@ function pageApp(reader: RunReader, exports: string | undefined): Hono {
   app.get('/api/scheduler', async (c) => json(c, await reader.ask('scheduler', chosen(c))));
   app.get('/api/translation', async (c) => json(c, await reader.ask('translation')));
   if (exports !== undefined) {
-    app.get('/api/model', async (c) => c.json((await reader.ask('exportModel', chosen(c), exports)).files));
+    app.get('/api/model', async (c) =>
+      c.json((await reader.ask('exportModel', chosen(c), exports, chosenDevice(c))).files),
+    );
     app.get('/model', async (c) => {
-      const model = await reader.ask('exportModel', chosen(c), exports);
+      const model = await reader.ask('exportModel', chosen(c), exports, chosenDevice(c));
       const name = c.req.query('file') ?? '';
       if (!model.files.includes(name)) return c.text('there is no such file\n', 404);
       const tag = `"${Buffer.from(`${model.stamp} ${name}`).toString('base64url')}"`;
@@ -124,6 +126,13 @@ function pageApp(reader: RunReader, exports: string | undefined): Hono {
 /** Name of the run that a request is about. */
 function chosen(c: Context): string {
   return c.req.query('run') ?? '';
+}
+
+/** What in the page its model is to run on. */
+function chosenDevice(c: Context): ExportDevice {
+  const device = c.req.query('device') ?? 'cpu';
+  if (device === 'cpu' || device === 'webgpu') return device;
+  throw new InputError('expected cpu or webgpu', { key: 'device' });
 }
 
 function json(c: Context, text: string): Response {

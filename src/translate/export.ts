@@ -1,11 +1,12 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { DeviceName } from '../devices.js';
 import { InputError } from '../errors.js';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import type { Arena } from '../optim/index.js';
 import { type StoredTensor, writeSafetensors } from '../optim/safetensors.js';
 import { type CheckpointChoice, openRun } from '../run/index.js';
-import { formatShape, type TensorType } from '../tensor/index.js';
+import { type DType, type Executable, formatShape, type TensorType } from '../tensor/index.js';
 import { stepPrograms } from './decode/steps.js';
 import type { TranslationModel } from './model/config.js';
 import { policyOf, redecodes } from './monotonic/config.js';
@@ -19,6 +20,11 @@ export interface ExportOptions {
   readonly checkpoint?: CheckpointChoice;
   /** Beam that the listed candidates must suffice for. Default 5. */
   readonly beam?: number;
+  /**
+   * What the models are written for. For another device than the CPU inputs are i32 that would be i64, and outputs may be.
+   * Default cpu.
+   */
+  readonly device?: DeviceName;
 }
 
 /** What was written, file by file. */
@@ -51,8 +57,8 @@ export function exportTranslation(run: string, folder: string, options: ExportOp
       vocabulary: model.vocabulary,
     },
     tokens: { start: special.eos, end: special.eos, padding: special.pad, unknown: special.unk, firstOwn: 4 },
-    encoderStep: { file: ENCODER, inputs: described(encoder.inputs), outputs: described(encoder.outputs) },
-    decoderStep: { file: DECODER, inputs: described(decoder.inputs), outputs: described(decoder.outputs) },
+    encoderStep: { file: ENCODER, ...describedStep(encoder) },
+    decoderStep: { file: DECODER, ...describedStep(decoder) },
   };
   const written: [string, string | Uint8Array][] = [
     [ENCODER, encoder.onnx],
@@ -64,11 +70,11 @@ export function exportTranslation(run: string, folder: string, options: ExportOp
 }
 
 /** The programs of a run of any kind that translates, and what tells how it was trained: k, or its own policy. */
-function opened(run: string, { checkpoint, beam }: ExportOptions) {
+function opened(run: string, { checkpoint, beam, device }: ExportOptions) {
   if (!learnsWhenToRead(run)) {
     const { main, waits, ...trained } = openTrained(run, checkpoint);
     const programs = stepPrograms(trained.model, trained.arena, {
-      beam,
+      ...{ beam, device },
       weights: true,
       first: firstToken(trained.languages),
     });
@@ -76,7 +82,7 @@ function opened(run: string, { checkpoint, beam }: ExportOptions) {
   }
   const trained = trainedMonotonic(run, checkpoint);
   const { model, arena } = trained;
-  const programs = stepPrograms(model, arena, { beam, attend: decidingAttention(model) });
+  const programs = stepPrograms(model, arena, { beam, device, attend: decidingAttention(model) });
   const { attention, candidates } = model;
   const training = {
     policy: policyOf(attention),
@@ -109,6 +115,15 @@ export function exportParameters(run: string, file: string, checkpoint?: Checkpo
 
 const ENCODER = 'encoder-step.onnx';
 const DECODER = 'decoder-step.onnx';
+
+function describedStep({ device, inputs, outputs }: Executable) {
+  const integer: DType = device === 'cpu' ? 'i64' : 'i32';
+  const given = Object.entries(inputs).map(([name, { dtype, shape }]): [string, TensorType] => [
+    name,
+    { dtype: dtype === 'i64' ? integer : dtype, shape },
+  ]);
+  return { inputs: described(Object.fromEntries(given)), outputs: described(outputs) };
+}
 
 function described(types: Readonly<Record<string, TensorType>>): Record<string, string> {
   return Object.fromEntries(

@@ -281,7 +281,7 @@ describe('the page', () => {
   });
 
   it('comes compressed, and once: the second time nothing is sent', async () => {
-    for (const path of ['/', '/page/main.js', '/page/style.css', '/page/ort.wasm']) {
+    for (const path of ['/', '/page/main.js', '/page/style.css', '/page/ort-wasm.wasm']) {
       const plain = await fetch(server.url + path, { headers: { 'accept-encoding': 'identity' } });
       const packed = await fetch(server.url + path, { headers: { 'accept-encoding': 'gzip' } });
       expect(packed.headers.get('content-encoding')).toBe('gzip');

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { describe, it } from 'vitest';
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -16,15 +16,22 @@ export function describeWithBrowser(name: string, body: () => void): void {
   else describe.skip(name, () => it('needs a browser', () => {}));
 }
 
-export function launchBrowser(): Promise<Browser> {
+/** `graphics`: `software` gives it a graphics card for WebGPU that the processor plays. */
+export function launchBrowser(graphics: 'none' | 'software' = 'none'): Promise<Browser> {
+  const card = graphics === 'none' ? ['--disable-gpu'] : ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
   // A container has no sandbox of its own to give.
-  return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
+  return chromium.launch({ executablePath, args: ['--no-sandbox', ...card] });
 }
 
 /** A page together with everything that went wrong on it: errors, and what the security policy has blocked. */
 export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  return openPageIn(await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options }), url);
+}
+
+/** The same in a context that there is. */
+export async function openPageIn(context: BrowserContext, url: string, before?: () => void) {
   const page = await context.newPage();
+  if (before !== undefined) await page.addInitScript(before);
   page.setDefaultTimeout(PATIENCE);
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(error.message));

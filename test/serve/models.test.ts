@@ -101,6 +101,16 @@ describe('a model for the page', () => {
     const renewed = await get('settings.json', etag);
     expect([renewed.status, renewed.headers.get('etag') === etag]).toEqual([200, false]);
     expect((await get('../run.json')).status).toBe(404);
+    // Programs for WebGPU take 32-bit integers.
+    const tokens = async (device: string) =>
+      ((await (await get(`settings.json${device}`)).json()) as Settings).encoderStep.inputs.tokens;
+    expect([await tokens(''), await tokens('&device=webgpu')]).toEqual(['i64[N, B]', 'i32[N, B]']);
+    const other = await get('settings.json&device=tpu');
+    expect([other.status, await other.json()]).toEqual([404, { message: 'device: expected cpu or webgpu' }]);
     await server.close();
   });
 });
+
+interface Settings {
+  readonly encoderStep: { readonly inputs: Readonly<Record<string, string>> };
+}

@@ -160,6 +160,7 @@ describeWithBrowser('the page in a browser', () => {
     await outcome(page);
     expect(await first.locator('.output').innerText()).toBe(await line(sentence!, 'wait-k:3'));
     expect(await second.locator('.output').innerText()).toBe(await line(sentence!, 'wait-k:7'));
+    expect(await page.locator('.runs-on').allInnerTexts()).toEqual(['Runs in this page: WebAssembly.']);
     await page.getByRole('button', { name: 'Play' }).click();
     await first.getByRole('slider').fill('15');
     await outcome(page);
