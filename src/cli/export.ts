@@ -1,4 +1,5 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import type { DeviceName } from '../devices.js';
 import { InputError } from '../errors.js';
 import type { CheckpointChoice } from '../translate/index.js';
 import { checkpointOption } from './flags.js';
@@ -9,6 +10,7 @@ interface ExportFlags {
   readonly parameters?: string;
   readonly hf?: string;
   readonly checkpoint: CheckpointChoice;
+  readonly device?: DeviceName;
   readonly json?: boolean;
 }
 
@@ -22,6 +24,7 @@ export function registerExport(program: Command): void {
     .option('--hf <folder>', "where to write what Hugging Face's transformers loads as a Marian model")
     .option('--parameters <file>', 'where to write the parameters as safetensors, without the state of the optimiser')
     .addOption(checkpointOption().default('best'))
+    .addOption(new Option('--device <name>', 'what --onnx writes for (default: cpu)').choices(['cpu', 'webgpu']))
     .option('--json', 'print what was written as JSON')
     .addHelpText(
       'after',
@@ -37,13 +40,13 @@ How the two models are called step by step is described in docs/translation.md, 
 }
 
 async function exportCommand(run: string, flags: ExportFlags): Promise<void> {
-  const { checkpoint, onnx: folder, parameters, hf } = flags;
+  const { checkpoint, device, onnx: folder, parameters, hf } = flags;
   if (folder === undefined && parameters === undefined && hf === undefined) {
     throw new InputError('missing: say what to write with --onnx, --hf or --parameters', { key: '--onnx' });
   }
   const { exportParameters, exportTranslation } = await import('../translate/export.js');
   const from = runFolder(run);
-  const written = folder === undefined ? [] : exportTranslation(from, folder, { checkpoint }).files;
+  const written = folder === undefined ? [] : exportTranslation(from, folder, { checkpoint, device }).files;
   const own =
     parameters === undefined ? [] : [{ name: parameters, bytes: exportParameters(from, parameters, checkpoint) }];
   const { exportHuggingFace } = await import('../translate/export.js');
