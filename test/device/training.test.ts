@@ -127,6 +127,35 @@ describeOnDevice('a training on a device', () => {
     for (const i of meaningful) expect(Math.abs(device.moved[i] - cpu.moved[i]), `parameter ${i}`).toBeLessThan(1e-4);
   });
 
+  test('a training that was begun on the CPU keeps its dropout masks', { timeout: 120_000 }, async () => {
+    const one = forecaster('gru');
+    const create = (device: 'cpu' | 'webgpu') =>
+      Training.create({
+        model: one.model,
+        inputs: one.inputs,
+        random: new Random('start'),
+        optimizer: { name: 'adam' },
+        device,
+      });
+    const [cpu, device] = [await create('cpu'), await create('webgpu')];
+    const random = new Random('batches');
+    await cpu.step(one.batch(random), 3e-3);
+    for (const name of cpu.arena.names) device.arena.value(name).set(cpu.arena.value(name) as never);
+    for (const slot of [0, 1]) device.arena.slot(slot).set(cpu.arena.slot(slot) as never);
+    const state = JSON.parse(JSON.stringify(cpu.state()));
+    expect(state.hash).toBeUndefined();
+    device.load(state);
+    for (let update = 0; update < 3; update++) {
+      const batch = one.batch(random);
+      const [here, there] = [await cpu.step(batch, 3e-3), await device.step(batch, 3e-3)];
+      expect(there.loss).toBeCloseTo(here.loss, 5);
+      expect(there.gradNorm).toBeCloseTo(here.gradNorm, 5);
+    }
+    expect(device.state()).toEqual(cpu.state());
+    await cpu.close();
+    await device.close();
+  });
+
   test('no operation on tensors is left to the CPU', { timeout: 120_000 }, async () => {
     const { model, inputs, batch } = transformer();
     const training = await Training.create({
