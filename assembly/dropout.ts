@@ -110,10 +110,24 @@ export function portableLimit(keep: f64): u32 {
 // @ts-ignore: decorators on functions are AssemblyScript's
 @inline
 function portableHash(counter: v128, k0: v128, k1: v128): v128 {
-  let x = i32x4.add(counter, k0);
-  x = i32x4.mul(i32x4.add(x, i32x4.shr_u(x, 16)), i32x4.splat(0xed5ad4bb));
-  x = i32x4.mul(i32x4.add(i32x4.add(x, i32x4.shr_u(x, 15)), k1), i32x4.splat(0xac4c1b51));
-  return i32x4.mul(i32x4.add(x, i32x4.shr_u(x, 16)), i32x4.splat(0x31848bab));
+  let x = quadratic(i32x4.add(counter, k0));
+  x = quadratic(i32x4.add(halvesExchanged(x), k1));
+  return quadratic(i32x4.add(halvesExchanged(x), k0));
+}
+
+// x·(2x + 1), a permutation of the 32-bit integers that is far from linear (as in RC6, Rivest et al. 1998). Sums of x and
+// x >>> 16 would be nearly linear, and their masks full of patterns.
+
+// @ts-ignore: decorators on functions are AssemblyScript's
+@inline
+function quadratic(x: v128): v128 {
+  return i32x4.mul(x, i32x4.add(i32x4.add(x, x), i32x4.splat(1)));
+}
+
+// @ts-ignore: decorators on functions are AssemblyScript's
+@inline
+function halvesExchanged(x: v128): v128 {
+  return i32x4.add(i32x4.shr_u(x, 16), i32x4.shl(x, 16));
 }
 
 // Both words depend on all 64 bits, so that the arrays of similar keys are unrelated.

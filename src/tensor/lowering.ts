@@ -183,13 +183,12 @@ export class Lowering {
     const word = (i: number): string => this.op('Gather', [words, this.ints([3 * site + i])], { axis: 0 });
     const count = sizeOf(shape);
     const counters = this.once(`u32 counters ${count}`, () => unsigned(this.range(count, 'i32')));
-    const mixed = (x: string, shift: number, factor: number, key?: string): string => {
-      const sum = op('Add', x, op('Div', x, number(2 ** shift)));
-      return op('Mul', key === undefined ? sum : op('Add', sum, key), number(factor));
-    };
-    let hash = mixed(op('Add', counters, word(0)), 16, 0xed5ad4bb);
-    hash = mixed(hash, 15, 0xac4c1b51, word(1));
-    hash = mixed(hash, 16, 0x31848bab);
+    const quadratic = (x: string): string => op('Mul', x, op('Add', op('Add', x, x), number(1)));
+    const half = number(2 ** 16);
+    const exchanged = (x: string): string => op('Add', op('Div', x, half), op('Mul', x, half));
+    const first = quadratic(op('Add', counters, word(0)));
+    const second = quadratic(op('Add', exchanged(first), word(1)));
+    const hash = quadratic(op('Add', exchanged(second), word(0)));
     if (keep === undefined) {
       const upper = this.op('Cast', [op('Div', hash, number(512))], { to: ELEMENT_TYPE.f32 });
       const uniform = op('Mul', op('Add', upper, this.scalar('f32', 0.5)), this.scalar('f32', 2 ** -23));
