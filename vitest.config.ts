@@ -7,7 +7,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Processes, signals and browsers race on a busy machine: in CI a test gets a second try, and the log names it.
-    retry: process.env.CI ? 1 : 0,
+    // Processes, signals and browsers race on a busy machine: in CI a test gets two more tries, and the log names it.
+    retry: process.env.CI ? 2 : 0,
   },
 });

@@ -51,8 +51,8 @@ describe('a job', () => {
   });
 
   it('that is stopped saves itself, and goes on to the end that it would have come to', async () => {
-    const undisturbed = jobIn(temporaryFolder(), { episodes: 300 });
-    const job = jobIn(temporaryFolder(), { episodes: 300 });
+    const undisturbed = jobIn(temporaryFolder(), { episodes: 6000 });
+    const job = jobIn(temporaryFolder(), { episodes: 6000 });
     const stop = new AbortController();
     const stopped = runJob(job, { signal: stop.signal });
     await underWay(job);
@@ -168,8 +168,8 @@ test.each(['garbage', '[1]', '{"step":', 'null', '\u0000\uffff'])('a line that i
 });
 
 test('a foreign line in the log of a run at work harms neither the job nor the log', async () => {
-  const undisturbed = jobIn(temporaryFolder(), { episodes: 2000 });
-  const job = jobIn(temporaryFolder(), { episodes: 2000 });
+  const undisturbed = jobIn(temporaryFolder(), { episodes: 6000 });
+  const job = jobIn(temporaryFolder(), { episodes: 6000 });
   const seen: JobProgress[] = [];
   const outcome = runJob(job, { onProgress: (progress) => seen.push(progress) });
   await underWay(job);
