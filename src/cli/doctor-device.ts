@@ -1,4 +1,5 @@
 import type { DeviceName, GraphicsCard } from '../devices.js';
+import { startGru } from './doctor-gru.js';
 
 /** What `tcts doctor` found about a device. */
 export interface DeviceCheck {
@@ -30,38 +31,14 @@ const UPDATES = 5;
 const SECONDS = 1;
 
 async function trainSome(device: DeviceName): Promise<{ losses: number[]; rate: number }> {
-  const [{ gru, linear }, { Training }, { Random }, { f32, mul, square, squeeze, sub, sum }] = await Promise.all([
-    import('../nn/index.js'),
-    import('../optim/index.js'),
-    import('../random.js'),
-    import('../tensor/index.js'),
-  ]);
-  const [steps, batch] = [4, 64];
-  const training = await Training.create({
-    model: (p, { x, y }) => {
-      const { last } = gru(p.under('gru'), x, { hidden: 8, layers: 1 });
-      const error = sub(squeeze(linear(p.under('out'), last[0], 1), 1), y);
-      return { loss: mul(sum(square(error)), 1 / batch) };
-    },
-    inputs: { x: f32(steps, 'B', 5), y: f32('B') },
-    random: new Random('doctor'),
-    optimizer: { name: 'adam' },
-    device,
-  });
-  const random = new Random('data');
-  const normal = (...shape: number[]): { data: Float32Array; shape: number[] } => {
-    const data = new Float32Array(shape.reduce((a, b) => a * b, 1));
-    random.fillNormal(data, 0, 1);
-    return { data, shape };
-  };
-  const data = { x: normal(steps, batch, 5), y: normal(batch) };
+  const gru = await startGru({ steps: 4, batch: 64, hidden: 8, layers: 1, device });
   const losses: number[] = [];
-  for (let i = 0; i < UPDATES; i++) losses.push((await training.step(data, 1e-3)).loss);
+  for (let i = 0; i < UPDATES; i++) losses.push(await gru.step());
   const start = performance.now();
   let count = 0;
-  for (; performance.now() - start < SECONDS * 1000; count++) await training.step(data, 1e-3);
+  for (; performance.now() - start < SECONDS * 1000; count++) await gru.step();
   const rate = (1000 * count) / (performance.now() - start);
-  await training.close();
+  await gru.close();
   return { losses, rate: Math.round(rate) };
 }
 

@@ -7,6 +7,7 @@ import { commonKeys, workersOf } from '../run/config/load.js';
 import { toolVersion } from '../run/versions.js';
 import { IR_VERSION, OPSET } from '../tensor/onnx.js';
 import { checkDevice, type DeviceCheck } from './doctor-device.js';
+import { startGru } from './doctor-gru.js';
 import { colorsFor } from './terminal.js';
 
 /** What `tcts doctor` found; `--json` prints it as it is. */
@@ -184,33 +185,10 @@ async function gemmSpeed(threads: number): Promise<number> {
 
 /** Samples per second of the paper's forecaster: GRU 2×32, 60 days of 5 fields, batch 800, one Adam update each. */
 async function gruSpeed(workers: number): Promise<number> {
-  const [{ gru, linear }, { Training }, { Random }, { f32, mul, square, squeeze, sub, sum }] = await Promise.all([
-    import('../nn/index.js'),
-    import('../optim/index.js'),
-    import('../random.js'),
-    import('../tensor/index.js'),
-  ]);
-  const [steps, batch] = [60, 800];
-  const training = await Training.create({
-    model: (p, { x, y }) => {
-      const { last } = gru(p.under('gru'), x, { hidden: 32, layers: 2 });
-      const error = sub(squeeze(linear(p.under('out'), last[1], 1), 1), y);
-      return { loss: mul(sum(square(error)), 1 / batch) };
-    },
-    inputs: { x: f32(steps, 'B', 5), y: f32('B') },
-    random: new Random('doctor'),
-    optimizer: { name: 'adam' },
-    workers,
-  });
-  const random = new Random('data');
-  const normal = (...shape: number[]): { data: Float32Array; shape: number[] } => {
-    const data = new Float32Array(shape.reduce((a, b) => a * b, 1));
-    random.fillNormal(data, 0, 1);
-    return { data, shape };
-  };
-  const data = { x: normal(steps, batch, 5), y: normal(batch) };
-  const seconds = await secondsEach(() => training.step(data, 1e-3));
-  await training.close();
+  const batch = 800;
+  const gru = await startGru({ steps: 60, batch, hidden: 32, layers: 2, workers });
+  const seconds = await secondsEach(gru.step);
+  await gru.close();
   return Math.round(batch / seconds);
 }
 
