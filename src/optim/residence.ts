@@ -56,9 +56,9 @@ export class Residence {
     return residence;
   }
 
-  /** Whether the device has parameters that the arena does not have yet. */
+  /** Whether the device has parameters that the arena does not have yet; what was written there since is newer still. */
   get isAhead(): boolean {
-    return this.newer;
+    return this.newer && this.uploaded === this.arena.version;
   }
 
   /** The parameters, by the names of the inputs of a program that was changed by `resident`. */
@@ -87,7 +87,7 @@ export class Residence {
 
   /** Brings parameters and the optimiser's arrays into the arena. */
   async toHost(): Promise<void> {
-    if (!this.newer) return;
+    if (!this.isAhead) return;
     for (const [i, list] of this.arrays.entries()) {
       for (const [j, value] of list.entries()) {
         const flat = await this.download(value);

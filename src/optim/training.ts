@@ -305,8 +305,9 @@ function restarting(old: Engine, start: () => Promise<Engine>): Engine {
     step: async (...args) => (await now()).step(...args),
     gradient: async (...args) => (await now()).gradient(...args),
     assign: async (...args) => (await now()).assign(...args),
-    toHost: async () => (await now()).toHost(),
+    // Before it is used again, what is in the arena is the newest.
+    toHost: async () => (await next)?.toHost(),
     programs: async (batch) => (await now()).programs(batch),
-    close: async () => (await now()).close(),
+    close: async () => (next === undefined ? old : await next).close(),
   };
 }

@@ -152,6 +152,12 @@ describeOnDevice('a training on a device', () => {
       expect(there.gradNorm).toBeCloseTo(here.gradNorm, 5);
     }
     expect(device.state()).toEqual(cpu.state());
+    // What is put into the arena is not overwritten by what the device had before.
+    const [name] = device.arena.names;
+    device.arena.value(name).fill(7);
+    device.load(state);
+    await device.settle();
+    expect(device.arena.value(name)[0]).toBe(7);
     await cpu.close();
     await device.close();
   });
