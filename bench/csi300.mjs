@@ -4,7 +4,8 @@
  *     node bench/csi300.mjs docs/results/csi300-seeds.csv 'gru,mtl 3,curriculum 3,learned 3' 1 1-5 --data data/cn_data
  *
  * Arms: a model without other tasks, or a strategy with its number of tasks; then main tasks and seeds. Runs are made in
- * the folder `csi300-runs`, with one thread each, and go on where they were killed.
+ * the folder `csi300-runs`, with one thread each, and go on where they were killed. `--part 1/2` beside `--part 2/2`
+ * shares the lines between two processes.
  */
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
@@ -12,10 +13,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-const { positionals, values } = parseArgs({ allowPositionals: true, options: { data: { type: 'string' } } });
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { data: { type: 'string' }, part: { type: 'string', default: '1/1' } },
+});
 const [file, arms, mains, seeds] = positionals;
 if (seeds === undefined || values.data === undefined) {
-  console.error("usage: node bench/csi300.mjs FILE 'gru,mtl 3' MAINS SEEDS --data FOLDER, as 1-3 or 1,2");
+  console.error("usage: node bench/csi300.mjs FILE 'gru,mtl 3' MAINS SEEDS --data FOLDER [--part 1/2], as 1-3 or 1,2");
   process.exit(1);
 }
 
@@ -53,10 +57,12 @@ function settings(arm) {
   return name === 'trees' ? [...model, '--set', 'problem.model={name: trees, rounds: 150}'] : model;
 }
 
+const [part, parts] = values.part.split('/').map(Number);
+let place = 0;
 for (const seed of listed(seeds)) {
   for (const main of listed(mains)) {
     for (const arm of arms.split(',')) {
-      if (done().includes([arm, main, seed].join())) continue;
+      if (place++ % parts !== part - 1 || done().includes([arm, main, seed].join())) continue;
       const run = join('csi300-runs', `${arm.replace(' ', '-')}-main${main}-seed${seed}`);
       const began = performance.now();
       if (!existsSync(join(run, 'result.json'))) {
