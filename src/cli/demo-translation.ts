@@ -7,6 +7,7 @@ import { Translator } from '../translate/decode/translator.js';
 import { evaluateTranslation, type TranslationScores } from '../translate/evaluate.js';
 import { type ToyPair, verbFinalText } from '../translate/toy.js';
 import { type PartContext, trainShipped } from './demo.js';
+import { saying } from './terminal.js';
 
 const WAITS = [1, 5] as const;
 
@@ -17,7 +18,9 @@ export async function translationPart(context: PartContext): Promise<object | un
   if (trained === undefined) return undefined;
   say(`trained in ${trained.seconds.toFixed(0)} s, validation loss ${trained.validation.toFixed(3)} nats per word`);
   const run = join(folder, 'learned');
-  const scores = await evaluateTranslation(run, { policies: [`wait-k:${WAITS.join(',')}`], beam: 1, threads: 2 });
+  const scores = await saying('translating the test sentences', () =>
+    evaluateTranslation(run, { policies: [`wait-k:${WAITS.join(',')}`], beam: 1, threads: 2 }),
+  );
   const pair = tellingPair(scores);
   say(`\n  source     ${pair.source}\n  reference  ${pair.target}`);
   const translator = await Translator.open(run, { beam: 1 });

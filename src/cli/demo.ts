@@ -9,7 +9,7 @@ import type { EpisodeRecord } from '../schedule/index.js';
 import { formatFigure, textTable, wrapped } from '../text-table.js';
 import { wholeNumber } from './flags.js';
 import { shippedConfig } from './names.js';
-import { nextLines } from './terminal.js';
+import { nextLines, saying } from './terminal.js';
 
 /** One part of the demo; what it returns is for programs. Undefined if it was interrupted. */
 interface Part {
@@ -97,8 +97,10 @@ async function demoCommand(wanted: string | undefined, { out, seed, json }: Demo
     results[name] = result;
     next.push(...part.next(join(folder, name)));
   }
-  const { writeReport } = await import('../report/index.js');
-  const { html } = await writeReport(folder, { title: 'The demo' });
+  const { html } = await saying('writing the report', async () => {
+    const { writeReport } = await import('../report/index.js');
+    return writeReport(folder, { title: 'The demo' });
+  });
   if (json) process.stdout.write(`${JSON.stringify({ folder, report: html, ...results })}\n`);
   say(`\nreport: ${html}\nrun folders: ${folder}\n${nextLines(next)}`);
 }
@@ -141,11 +143,9 @@ export async function trainShipped(
   const settings = loadConfig(trainConfigSchema, file, { set: [`seed=${seed}`, `strategy.name=${strategy}`] });
   const started = performance.now();
   const episodes: EpisodeRecord[] = [];
-  const { result, tasks } = await trainingRun(settings, {
-    folder: join(folder, strategy),
-    quiet,
-    onEpisode: (record) => episodes.push(record),
-  });
+  const { result, tasks } = await saying(`training with ${strategy}`, () =>
+    trainingRun(settings, { folder: join(folder, strategy), quiet, onEpisode: (record) => episodes.push(record) }),
+  );
   if (result?.best == null) return undefined;
   const validation = validationOf(settings.problem).sign * result.best.performance;
   const seconds = (performance.now() - started) / 1000;
@@ -192,7 +192,9 @@ async function market(context: PartContext): Promise<object | undefined> {
   if (all === undefined) return undefined;
   const { say, folder } = context;
   const run = (strategy: string) => join(folder, strategy);
-  for (const { strategy } of all) await evaluateForecast(run(strategy), { threads: 2 });
+  await saying('scoring the forecasts', async () => {
+    for (const { strategy } of all) await evaluateForecast(run(strategy), { threads: 2 });
+  });
   const rows = all.map(({ strategy, test, seconds }) => [
     ...[MARKET_STRATEGIES[strategy], test.RankIC.toFixed(4), test.loss.toFixed(4)],
     seconds.toFixed(1),

@@ -22,7 +22,7 @@ test('a run leaves its figures in its folder', async () => {
   const { code, stdout, stderr } = await tcts(folder, 'train', 'small.yaml', '--set', 'seed=3', '--quiet');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(
-    /^finished after 60 updates\nbest validation loss [\d.]+, at update \d+\nthat model on test data: loss [\d.]+\nrun folder: runs\/small\nnext: tcts report runs\/small\n$/,
+    /^finished after 60 updates\nbest validation loss [\d.]+, at update \d+\nthat model on test data: loss [\d.]+\nrun folder: runs\/small\nnext: (npx )?tcts report runs\/small\n$/,
   );
 
   const run = join(folder, 'runs/small');
