@@ -11,7 +11,7 @@ const short = ['--quiet', '--set', 'training.episodes=1', '--set', 'training.ste
 
 test('a shipped configuration is found by its name, a run by its own', { timeout: 60_000 }, async () => {
   const folder = temporaryFolder();
-  expect(await tcts(folder, ...train)).toMatchObject({ code: 0, stderr: '' });
+  expect(await tcts(folder, 'train', 'demo', ...short)).toMatchObject({ code: 0, stderr: '' });
   const again = await tcts(folder, 'train', '--resume', 'demo', '--quiet');
   expect(again).toMatchObject({ code: 0, stderr: '' });
   expect(again.stdout).toContain('run folder: runs/demo\n');
@@ -47,7 +47,7 @@ test('what to do next is said as a shell finds the tool: by itself, or by npx wh
   const folder = temporaryFolder();
   const next = async (path: string, name: string): Promise<string> => {
     const train = ['train', 'demo', ...short, '--set', `name=${name}`];
-    const { ended } = startTctsBy(['env', `PATH=${path}${delimiter}/nowhere`], folder, 'train', 'demo', ...short);
+    const { ended } = startTctsBy(['env', `PATH=${path}${delimiter}/nowhere`], folder, ...train);
     return /^next: .*$/m.exec((await ended).stdout)?.[0] ?? '';
   };
   for (const place of ['bin', 'node_modules/.bin']) {
