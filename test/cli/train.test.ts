@@ -27,7 +27,9 @@ test('a run leaves its figures in its folder', async () => {
 
   const run = join(folder, 'runs/small');
   const records = readMetrics(join(run, 'metrics.jsonl'));
-  expect(records.filter(({ episode }) => episode === undefined).map(({ step }) => step)).toEqual([20, 40, 60]);
+  expect(records.filter(({ episode }) => episode === undefined).map(({ step }) => step)).toEqual([
+    1, 2, 5, 10, 20, 40, 60,
+  ]);
   const episodes = records.filter(({ episode }) => episode !== undefined);
   expect(episodes.map(({ step }) => step)).toEqual(Array.from({ length: 12 }, (_, e) => 5 * (e + 1)));
   for (const { performance, reward, distribution, entropy, gradNorm } of episodes) {
