@@ -54,11 +54,10 @@ export class RunDescriptions {
   private readonly known = new Map<string, { stamp: string; run?: RunFolder; error?: unknown }>();
 
   open(path: string): RunFolder {
-    const files = ['run.json', 'config.yaml'].map((name) => join(path, name));
-    const stamp = files.map(fileStamp).join(' ');
+    const stamp = DESCRIBED.map(({ name }) => fileStamp(join(path, name))).join(' ');
     let entry = this.known.get(path);
     if (entry === undefined || entry.stamp !== stamp) {
-      entry = { stamp, ...attempt(() => openSmall(path, files)) };
+      entry = { stamp, ...attempt(() => openSmall(path)) };
       this.known.set(path, entry);
     }
     if (entry.run === undefined) throw entry.error;
@@ -92,8 +91,14 @@ export function checkpointStamp(
   return 'none';
 }
 
-function openSmall(path: string, files: readonly string[]): RunFolder {
-  for (const file of files) refuseLarge(file, limits.descriptionBytes);
+/** What a run is described by, and how much of it is read. */
+const DESCRIBED = [
+  { name: 'run.json', most: limits.descriptionBytes },
+  { name: 'config.yaml', most: limits.configBytes },
+] as const;
+
+function openSmall(path: string): RunFolder {
+  for (const { name, most } of DESCRIBED) refuseLarge(join(path, name), most);
   return openRun(path);
 }
 
@@ -144,6 +149,8 @@ export interface TranslationRun {
 export class TranslationRuns {
   private known = new Map<string, { readonly stamp: string; readonly run: TranslationRun | undefined }>();
 
+  constructor(private readonly descriptions: RunDescriptions) {}
+
   /** What the page is told: the runs that can translate, and what it needs to know of the policies. */
   async offer(
     runs: ReadonlyMap<string, string>,
@@ -162,7 +169,7 @@ export class TranslationRuns {
     for (const [id, path] of runs) {
       const stamp = STAMPED.map((name) => fileStamp(join(path, name))).join(' ');
       const before = this.known.get(path);
-      now.set(path, before?.stamp === stamp ? before : { stamp, run: readable(id, path) });
+      now.set(path, before?.stamp === stamp ? before : { stamp, run: readable(id, path, this.descriptions) });
       await setImmediate();
     }
     this.known = now;
@@ -173,20 +180,20 @@ export class TranslationRuns {
 /** What a run is offered by. */
 const STAMPED = ['run.json', 'config.yaml', 'text.json', 'model.json', 'checkpoints', 'evaluation'];
 
-function readable(id: string, path: string): TranslationRun | undefined {
+function readable(id: string, path: string, descriptions: RunDescriptions): TranslationRun | undefined {
   try {
-    return readingWithin(path, () => translationRun(id, path));
+    return readingWithin(path, () => translationRun(id, path, descriptions));
   } catch (error) {
     if (error instanceof InputError) return undefined;
     throw error;
   }
 }
 
-function translationRun(id: string, path: string): TranslationRun | undefined {
+function translationRun(id: string, path: string, descriptions: RunDescriptions): TranslationRun | undefined {
   const [text, model] = [runFile(path, 'text.json'), runFile(path, 'model.json')];
   if (text === undefined || model === undefined || !existsSync(join(path, 'checkpoints'))) return undefined;
   const { source, target } = readJsonFile(text, textSchema);
-  const { problem } = configSchema.parse(new RunDescriptions().open(path).config);
+  const { problem } = configSchema.parse(descriptions.open(path).config);
   const examples = exampleSentences(source.language, source.tokenizer.kind === 'none', problem);
   return {
     id,
