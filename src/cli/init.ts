@@ -3,8 +3,7 @@ import { extname, join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { InputError } from '../errors.js';
-import { fileLines } from '../file-lines.js';
-import { writeFileAtomic } from '../files.js';
+import { fileLines, writeFileAtomic } from '../files.js';
 import type { Extent } from '../schedule/index.js';
 import { positiveNumber, wholeNumber } from './flags.js';
 

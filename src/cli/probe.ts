@@ -59,7 +59,7 @@ async function probeCommand(given: string, flags: ProbeFlags): Promise<void> {
   const { trainConfigSchema, withModules } = await import('./problems.js');
   const { probeRun } = await import('./probe-run.js');
   const { requireFixedSizes } = await import('./sizing.js');
-  const { probeText, resultOf, writeResult } = await import('./probe-result.js');
+  const { probeText, resultOf, writeResult } = await import('./probe-run.js');
 
   const config = await withModules(() => loadConfig(trainConfigSchema, file, { set: flags.set }));
   requireFixedSizes(config, 'a probe');

@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { fileLines } from '../file-lines.js';
-import { readingWithin, readJsonFile } from '../files.js';
+import { fileLines, readingWithin, readJsonFile } from '../files.js';
 import {
   checkpointFolder,
   evaluationFolders,

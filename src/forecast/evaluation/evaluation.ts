@@ -16,18 +16,10 @@ import { groupBy } from '../../metrics/statistics.js';
 import { Random } from '../../random.js';
 import { dataDigest, dataName, type EvaluatedData, evaluatedDataSchema, evaluationFolder } from '../../run/index.js';
 import { datesOf, type ForecastConfig } from '../config.js';
+import { firstDayFrom, lastDayUntil, partSamples, type SplitDates } from '../data/calendar.js';
 import { labelSpec, shortHistory } from '../data/dataset.js';
-import {
-  firstDayFrom,
-  labelReach,
-  labelStart,
-  lastDayUntil,
-  type PricePanel,
-  partSamples,
-  type Samples,
-  type SplitDates,
-  samplesBetween,
-} from '../data/index.js';
+import { labelReach, labelStart } from '../data/labels.js';
+import { type PricePanel, type Samples, samplesBetween } from '../data/panel.js';
 import { type Forecaster, forecastsOf, openForecaster, windowAt } from '../forecaster.js';
 import type { Note } from '../formats/format.js';
 import { type OtherData, openPanel } from '../formats/index.js';
