@@ -139,7 +139,7 @@ async function trainShipped(
   { folder, seed, quiet }: PartContext,
 ): Promise<Trained | undefined> {
   const { loadConfig } = await import('../run/index.js');
-  const { trainConfigSchema, validationOf } = await import('./problems.js');
+  const { trainConfigSchema, validationOf } = await import('../problems/index.js');
   const { trainingRun } = await import('./training-run.js');
   const file = shippedConfig(config);
   const settings = loadConfig(trainConfigSchema, file, { set: [`seed=${seed}`, `strategy.name=${strategy}`] });

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { InputError } from '../errors.js';
 import { makeFolder, readBytes, writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
+import { createProblem, type TrainConfig } from '../problems/index.js';
 import { Random } from '../random.js';
 import { csv, pngOf } from '../report/files.js';
 import {
@@ -46,7 +47,6 @@ import {
 } from '../schedule/index.js';
 import { MAIN } from '../schedule/probe.js';
 import { textTable } from '../text-table.js';
-import { createProblem, type TrainConfig } from './problems.js';
 
 export interface ProbeRunOptions extends Omit<PlanOptions, 'budget' | 'seed'> {
   readonly folder: string;

@@ -56,7 +56,7 @@ Examples:
 async function probeCommand(given: string, flags: ProbeFlags): Promise<void> {
   const file = configFile(given);
   const { loadConfig, runPath } = await import('../run/index.js');
-  const { trainConfigSchema, withModules } = await import('./problems.js');
+  const { trainConfigSchema, withModules } = await import('../problems/index.js');
   const { probeRun } = await import('./probe-run.js');
   const { requireFixedSizes } = await import('./sizing.js');
   const { probeText, resultOf, writeResult } = await import('./probe-run.js');

@@ -105,6 +105,11 @@ async function readOther(config: DataConfig, { data: path, columns }: OtherData,
   return { ...reading, keep: () => {} };
 }
 
+/** What prices are called that their format makes up. */
+export function madeUpData({ format }: { readonly format?: unknown }): string | undefined {
+  return formats.find(({ schema }) => schema.shape.format.value === format)?.madeUp;
+}
+
 function formatNamed(name: string): DataFormat {
   const format = formats.find(({ schema }) => schema.shape.format.value === name);
   if (format !== undefined) return format;

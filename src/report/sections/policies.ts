@@ -1,4 +1,5 @@
 import { groupBy } from '../../metrics/statistics.js';
+import { kindOf } from '../../problems/index.js';
 import type { PolicyFigures } from '../../run/index.js';
 import { fixed } from '../../schedule/strategies/fixed.js';
 import { policyNamed } from '../../translate/policies/index.js';
@@ -19,7 +20,7 @@ import {
 
 /** One section for each corpus that was translated under other policies than wait-k, by any kind of model. */
 export function policySections(views: readonly ReportView[]): Section[] {
-  const translated = views.filter(({ data }) => data.kind === 'translation' || data.kind === 'monotonic');
+  const translated = views.filter(({ data }) => kindOf(data)?.evaluations === 'translations');
   return [...groupBy(translated, ({ data }) => corpusOf(data)).values()].flatMap((members) => {
     const measured = members.flatMap(({ data }) => trainedSettings(data).flatMap(underPolicies));
     if (measured.length === 0) return [];
