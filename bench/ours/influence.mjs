@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createProblem, trainConfigSchema } from '../../dist/cli/problems.js';
+import { createProblem, trainConfigSchema } from '../../dist/problems/index.js';
 import { Random } from '../../dist/random.js';
 import { loadConfig, workersOf } from '../../dist/run/index.js';
 import { createStrategy, strategySchema } from '../../dist/schedule/index.js';

@@ -115,7 +115,7 @@ Examples:
 /** What evaluates a run, by the kind of its problem. */
 async function evaluationOf(run: string): Promise<{ evaluate: Evaluate; next: string[] }> {
   const { openRun } = await import('../run/index.js');
-  const { kindOf, kindsWithEvaluation, loadModule, nextCommands } = await import('./problems.js');
+  const { kindOf, kindsWithEvaluation, loadModule, nextCommands } = await import('../problems/index.js');
   const { problem = {} } = openRun(run).config as { problem?: { kind?: string; module?: string } };
   const where = { file: run, key: 'problem.kind' };
   if (problem.kind === 'module') {

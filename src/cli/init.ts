@@ -1,10 +1,10 @@
-import { existsSync, statSync } from 'node:fs';
-import { extname, join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
+import { isCsvName } from '../csv.js';
 import { InputError } from '../errors.js';
-import { fileLines } from '../file-lines.js';
-import { writeFileAtomic } from '../files.js';
+import { fileLines, writeFileAtomic } from '../files.js';
 import type { Extent } from '../schedule/index.js';
 import { positiveNumber, wholeNumber } from './flags.js';
 
@@ -92,11 +92,11 @@ async function draftOf(data: string): Promise<Draft> {
   if (!existsSync(data))
     throw new InputError(`there is no such file, expected ${WHAT.replace('\n', ' ')}`, { file: data });
   const quoted = JSON.stringify(data);
-  if (statSync(data).isDirectory()) {
-    if (existsSync(join(data, 'corpus.json'))) return translationDraft(`{from: corpus, folder: ${quoted}}`);
-    return pricesDraft(existsSync(join(data, 'calendars')) ? 'qlib' : 'csv', quoted, data);
-  }
-  if (extname(data) === '.parquet') return pricesDraft('parquet', quoted, data);
+  if (existsSync(join(data, 'corpus.json'))) return translationDraft(`{from: corpus, folder: ${quoted}}`);
+  const { recognisedFormat } = await import('../forecast/formats/index.js');
+  const format = recognisedFormat(data)?.schema.shape.format.value;
+  if (format !== undefined && !isCsvName(data)) return pricesDraft(format, quoted, data);
+  // Its columns tell prices from another series.
   const columns = columnsOf(data);
   if (!columns.some(({ ours }) => ours === 'close')) return seriesDraft(`{format: csv, path: ${quoted}}`);
   const renamed = columns.filter(({ ours, name }) => ours !== undefined && ours !== name);

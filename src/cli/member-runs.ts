@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { InputError } from '../errors.js';
+import { type TrainConfig, validationOf } from '../problems/index.js';
 import {
   coresOf,
   createRun,
@@ -25,7 +26,6 @@ import {
 import { writeAsOwner } from '../run/lock.js';
 import type { MemberPlan, MemberRun } from '../schedule/index.js';
 import { type Executor, type Job, localExecutor, type Outcome, settle } from '../sweep/index.js';
-import { type TrainConfig, validationOf } from './problems.js';
 import { SweepView } from './sweep-run.js';
 import type { TrainingRun, TrainingRunOptions } from './training-run.js';
 

@@ -3,8 +3,20 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { InputError } from '../errors.js';
-import { makeFolder, readBytes } from '../files.js';
+import { makeFolder, readBytes, writeFileAtomic } from '../files.js';
+import { mean } from '../metrics/index.js';
+import { createProblem, type TrainConfig } from '../problems/index.js';
 import { Random } from '../random.js';
+import { csv, pngOf } from '../report/files.js';
+import {
+  EFFECT_COLUMNS,
+  effectNotes,
+  effectRows,
+  expectationNotes,
+  type ProbeResult,
+  probeFigure,
+  recommendedStrategy,
+} from '../report/probe.js';
 import { requireCompatible, requireSameConfig } from '../run/folder.js';
 import {
   acquireLock,
@@ -22,14 +34,19 @@ import {
   branchKey,
   copySnapshot,
   createStrategy,
+  expectation,
+  gainsBySeed,
   type PlanOptions,
   type ProbePlan,
   type Problem,
   planProbe,
+  probeEffects,
   probeSeed,
+  recommend,
   totalUpdates,
 } from '../schedule/index.js';
-import { createProblem, type TrainConfig } from './problems.js';
+import { MAIN } from '../schedule/probe.js';
+import { textTable } from '../text-table.js';
 
 export interface ProbeRunOptions extends Omit<PlanOptions, 'budget' | 'seed'> {
   readonly folder: string;
@@ -286,4 +303,43 @@ function plural(count: number, one: string, several = `${one}s`): string {
 
 function percent(share: number): string {
   return `${Number((100 * share).toPrecision(2))} %`;
+}
+
+/** What the branches say. */
+export function resultOf({ plan, branches, speed }: ProbeRun, strategy: string): ProbeResult {
+  const effects = probeEffects(branches, plan);
+  const recommendation = recommend(effects, plan);
+  return {
+    plan,
+    mainGain: mean(gainsBySeed(branches, plan).get(MAIN)!),
+    effects,
+    recommendation,
+    expectation: expectation(recommendation, branches, plan),
+    configured: { strategy, adds: speed.strategy, update: speed.update },
+  };
+}
+
+/** `probe.json`, and the matrix of transfer as `transfer.svg`, `.png` and `.csv`. */
+export function writeResult(folder: string, result: ProbeResult, name: string): void {
+  const { caption, svg, data } = probeFigure(result, name, 'transfer');
+  writeFileAtomic(join(folder, 'transfer.svg'), svg);
+  writeFileAtomic(join(folder, 'transfer.png'), pngOf(svg));
+  writeFileAtomic(join(folder, 'transfer.csv'), csv(data.columns, data.rows));
+  writeFileAtomic(
+    join(folder, 'probe.json'),
+    `${JSON.stringify({ format: 'tcts probe 1', version: toolVersion, configuration: name, caption, ...result }, null, 2)}\n`,
+  );
+}
+
+/** Table, answer and expectation, as they are printed. */
+export function probeText(result: ProbeResult): string {
+  return [
+    `Gain in the main task's validation performance over a branch, mean of ${result.plan.seeds.length} seeds:`,
+    textTable(EFFECT_COLUMNS, effectRows(result)),
+    ...effectNotes(result),
+    '',
+    result.recommendation.reason,
+    `recommended: ${recommendedStrategy(result)}`,
+    ...expectationNotes(result),
+  ].join('\n');
 }

@@ -56,10 +56,10 @@ Examples:
 async function probeCommand(given: string, flags: ProbeFlags): Promise<void> {
   const file = configFile(given);
   const { loadConfig, runPath } = await import('../run/index.js');
-  const { trainConfigSchema, withModules } = await import('./problems.js');
+  const { trainConfigSchema, withModules } = await import('../problems/index.js');
   const { probeRun } = await import('./probe-run.js');
   const { requireFixedSizes } = await import('./sizing.js');
-  const { probeText, resultOf, writeResult } = await import('./probe-result.js');
+  const { probeText, resultOf, writeResult } = await import('./probe-run.js');
 
   const config = await withModules(() => loadConfig(trainConfigSchema, file, { set: flags.set }));
   requireFixedSizes(config, 'a probe');

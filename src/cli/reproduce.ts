@@ -65,7 +65,7 @@ Examples:
 async function reproduce(name: string, flags: ReproduceFlags): Promise<void> {
   const { loadGrid, countRuns } = await import('../sweep/index.js');
   const { planOf } = await import('./sweep-run.js');
-  const { withModules } = await import('./problems.js');
+  const { withModules } = await import('../problems/index.js');
   const { set, data } = dataOptions(name, flags);
   const grid = loadGrid(shippedConfig(`sweeps/${name}-${flags.scale}`), flags.seeds);
   const plan = await withModules(() => planOf(grid, { set: [...set, ...flags.set], data, out: flags.out }));

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import { InputError } from '../errors.js';
+import { kindOf, type TrainConfig, trainConfigSchema, withModules } from '../problems/index.js';
 import { isRecord } from '../run/config/key-schema.js';
 import { formatDuration, isRun, loadConfig, loadValues, openRun, parseDuration } from '../run/index.js';
-import { kindOf, type TrainConfig, trainConfigSchema, withModules } from './problems.js';
 
 /**
  * A configuration from a file or from values. Where it gives a budget or `model: auto`, sizes that are left out are

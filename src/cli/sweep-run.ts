@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { kindOf, type TrainConfig, trainConfigSchema, validationOf } from '../problems/index.js';
 import { formatDuration, INTERRUPTED, listenForInterrupt, type ProgressStream } from '../run/index.js';
 import { rungsOf } from '../sweep/choices.js';
 import {
@@ -20,7 +21,6 @@ import {
 } from '../sweep/index.js';
 import { formatFigure, textTable } from '../text-table.js';
 import type { QueueFlags } from './flags.js';
-import { kindOf, type TrainConfig, trainConfigSchema, validationOf } from './problems.js';
 import { requireFixedSizes } from './sizing.js';
 import { nextLines } from './terminal.js';
 

@@ -51,7 +51,7 @@ Examples:
         if (!(await askToGoOn(`The grid has ${count} runs. Go on?`))) return;
       }
       const { planOf, describePlan } = await import('./sweep-run.js');
-      const { withModules } = await import('./problems.js');
+      const { withModules } = await import('../problems/index.js');
       const plan = await withModules(() => planOf(grid, flags));
       if (flags.dryRun) {
         const { json, text } = describePlan(plan);

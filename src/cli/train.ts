@@ -84,7 +84,7 @@ Examples:
 async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks): Promise<void> {
   // Only here: other verbs need not wait until the runtime is loaded.
   const { runPath } = await import('../run/index.js');
-  const { nextCommands, validationOf } = await import('./problems.js');
+  const { nextCommands, validationOf } = await import('../problems/index.js');
   const { loadTrainConfig } = await import('./sizing.js');
   const { trainingRun } = await import('./training-run.js');
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { z } from 'zod';
 import { InputError } from '../errors.js';
 import { DivergedError } from '../optim/index.js';
+import { createProblem, memberPlan, type TrainConfig, type trainConfigSchema } from '../problems/index.js';
 import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import {
@@ -35,7 +36,6 @@ import {
   trainee,
 } from '../schedule/index.js';
 import type { Executor } from '../sweep/index.js';
-import { createProblem, memberPlan, type TrainConfig, type trainConfigSchema } from './problems.js';
 import { loadTrainConfig, requireFixedSizes, resolveSizes, sizesOf } from './sizing.js';
 
 export interface TrainingRunOptions {

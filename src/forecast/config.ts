@@ -5,7 +5,7 @@ import { learningSchema, problemKind, rewardShare } from '../schedule/problem-ki
 import type { SplitDates } from './data/calendar.js';
 import { backtestSchema } from './evaluation/portfolio.js';
 import { dateKey } from './formats/format.js';
-import { dataSchema } from './formats/index.js';
+import { dataSchema, madeUpData } from './formats/index.js';
 import { modelSchema } from './models/index.js';
 
 /** A length of time: whole months, and days. */
@@ -263,6 +263,8 @@ export const forecastKind = problemKind({
   evaluate: async (run, flags) => (await import('./evaluation/evaluate-run.js')).evaluateForecastRun(run, flags),
   members: async (config, seed) => (await import('./members.js')).planMembers(config, seed),
   verbs: ['forecast'],
+  evaluations: 'forecasts',
+  madeUpData,
   validation: ({ validation }) =>
     validation.measure === 'RankIC' ? { name: 'RankIC', sign: 1 } : { name: 'loss', sign: -1 },
 });

@@ -12,18 +12,10 @@ import {
   times,
   type WalkForward,
 } from './config.js';
+import { firstDayFrom, formatDay, lastDayUntil, parseDay, type SplitDates, splitSamples } from './data/calendar.js';
 import { labelSpec, shortHistory } from './data/dataset.js';
-import {
-  firstDayFrom,
-  formatDay,
-  labelReach,
-  lastDayUntil,
-  type PricePanel,
-  parseDay,
-  type SplitDates,
-  splitSamples,
-  summarise,
-} from './data/index.js';
+import { labelReach } from './data/labels.js';
+import { type PricePanel, summarise } from './data/panel.js';
 import { evaluateForecast } from './evaluation/evaluation.js';
 import { noteInWords } from './formats/format.js';
 import { openPanel } from './formats/index.js';

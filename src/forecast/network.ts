@@ -5,7 +5,8 @@ import { type Arena, Inference, type InputTypes, type Model } from '../optim/ind
 import { rowsAt } from '../schedule/index.js';
 import { add, f32, gather, i64, type Parameters, type Tensor, type Value } from '../tensor/index.js';
 import { batchAt, type FeatureSource, type ForecastBatch, piecesOf } from './data/dataset.js';
-import { columnCount, type FeatureSpec, featureWidth, type Layout, type Samples } from './data/index.js';
+import { columnCount, type FeatureSpec, featureWidth, type Layout } from './data/features.js';
+import type { Samples } from './data/panel.js';
 import { type ModelConfig, modelNamed } from './models/index.js';
 import type { Architecture, TrunkMode } from './models/model.js';
 import { type LossName, needsDays, weightedLoss } from './scores.js';

@@ -32,7 +32,9 @@ import {
   piecesOf,
   writeDataSummary,
 } from './data/dataset.js';
-import { BatchSampler, type BatchSamplerState, columnCount, normaliserToJson } from './data/index.js';
+import { columnCount } from './data/features.js';
+import { normaliserToJson } from './data/normaliser.js';
+import { BatchSampler, type BatchSamplerState } from './data/panel.js';
 import { warmStart } from './forecaster.js';
 import { noteInWords } from './formats/format.js';
 import { modelNamed } from './models/index.js';

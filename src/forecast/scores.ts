@@ -35,7 +35,8 @@ import {
 } from '../tensor/index.js';
 import type { ForecastConfig } from './config.js';
 import type { Part } from './data/dataset.js';
-import { labelTable, type PricePanel, type Samples } from './data/index.js';
+import { labelTable } from './data/labels.js';
+import type { PricePanel, Samples } from './data/panel.js';
 
 export type Measure = 'loss' | 'IC' | 'RankIC';
 

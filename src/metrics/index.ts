@@ -52,11 +52,11 @@ export {
   type BootstrapScore,
   blockBootstrap,
   type PairedBootstrap,
+  Pcg64,
   pairedBootstrap,
   type RandomisationTest,
   resampleScores,
 } from './paired-tests.js';
-export { Pcg64 } from './pcg64.js';
 export {
   corpusScore,
   measureSegments,

@@ -246,7 +246,7 @@ function parametersElsewhere(arena: Arena, names: readonly string[]) {
 const FEW_RUNS = 4;
 
 /** All that a helper needs; sent to it once. */
-export interface HelperSetup {
+export interface ForwardSetup {
   readonly executable: Executable;
   readonly parameters: readonly ParameterSpec[];
   /** Those of the program. */
@@ -293,9 +293,9 @@ class Helpers {
     if (this.starting !== undefined) return;
     const { arena, executable, names, sharedValues } = this;
     const parameters = arena.names.map((name) => ({ name, shape: arena.shape(name) }));
-    const setup: HelperSetup = { executable, parameters, names, dtype: arena.dtype, sharedValues };
+    const setup: ForwardSetup = { executable, parameters, names, dtype: arena.dtype, sharedValues };
     this.starting = Array.from({ length: this.count }, async () => {
-      this.ready.push(await TaskThread.start('optim/inference-worker.js', setup, 'forward worker'));
+      this.ready.push(await TaskThread.start(setup, 'forward worker'));
     });
     for (const start of this.starting) start.catch((error: unknown) => void this.failures.push(error));
   }
@@ -363,12 +363,8 @@ export class Gradients {
     const { program, parameters } = traceModel(model, inputs, withGradients, arena.dtype);
     const executable = lower(program);
     if (executable.masks.length > 0) throw new RangeError('gradients in evaluation mode need a model without dropout');
-    const session = await Session.create(executable, { threads });
-    return new Gradients(
-      arena,
-      session,
-      parameters.map(({ name }) => name),
-    );
+    const names = parameters.map(({ name }) => name);
+    return new Gradients(arena, await Session.create(executable, { threads }), names);
   }
 
   /** Writes ∇ loss into an array laid out like the arena's values: 0 where the model has no parameter. Returns the loss. */

@@ -12,6 +12,7 @@ import {
   wilcoxonSignedRank,
 } from '../metrics/index.js';
 import { groupBy } from '../metrics/statistics.js';
+import { kindOf } from '../problems/index.js';
 import { Random } from '../random.js';
 import { type ForecastFigures, type TranslationFigures, validationMeasure } from '../run/index.js';
 import { type Estimate, estimate } from './document.js';
@@ -122,8 +123,9 @@ export function bySeed(setting: Setting, measure: Measure): Map<number, number> 
 
 /** The one figure that stands for all: RankIC, sacreBLEU, or how good the main task was on validation data. */
 export function headline(data: DataSet): Measure {
-  if (data.kind === 'forecast') return forecastMeasure('RankIC');
-  const decoding = data.kind === 'translation' ? commonDecoding(data) : undefined;
+  const evaluations = kindOf(data)?.evaluations;
+  if (evaluations === 'forecasts') return forecastMeasure('RankIC');
+  const decoding = evaluations === 'translations' ? commonDecoding(data) : undefined;
   return decoding === undefined ? shownValidation(data) : translationMeasure('sacrebleu', decoding);
 }
 

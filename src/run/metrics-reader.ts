@@ -1,8 +1,7 @@
 import { closeSync, existsSync, fstatSync, readSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { fileLines, openFileLines } from '../file-lines.js';
-import { fileError, openRegular } from '../files.js';
+import { fileError, fileLines, openFileLines, openRegular } from '../files.js';
 import type { LogRecord } from './metrics-log.js';
 
 /** The log of a run folder. */

@@ -243,14 +243,16 @@ export function evaluatedDataInWords({ name, own }: EvaluatedData): string {
   return own ? name : `${name} (not the run's own)`;
 }
 
-/** What the `problem.data` of a configuration is called. */
-export function dataName(data: unknown): string {
+/** What the `problem.data` of a configuration is called; `madeUp` names data that are made up from a seed. */
+export function dataName(
+  data: unknown,
+  madeUp: (data: Readonly<Record<string, unknown>>) => string | undefined = () => undefined,
+): string {
   if (typeof data === 'string') return data;
-  const { folder, path, market, from, format, rows, seed } = z.looseObject({}).catch({}).parse(data);
+  const values = z.looseObject({}).catch({}).parse(data);
+  const { folder, path, market, seed } = values;
   const found = [folder, path].find((name) => typeof name === 'string');
   if (found !== undefined) return typeof market === 'string' ? `${found}, ${market}` : String(found);
-  if (from === 'verb-final') return `verb-final English, seed ${String(seed ?? 1)}`;
-  if (from === 'toy') return `toy languages, seed ${String(seed ?? 1)}`;
-  if (format === 'synthetic') return `synthetic ${rows === undefined ? 'market' : 'series'}, seed ${String(seed ?? 1)}`;
-  return 'its own data';
+  const name = madeUp(values);
+  return name === undefined ? 'its own data' : `${name}, seed ${String(seed ?? 1)}`;
 }

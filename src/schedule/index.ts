@@ -3,6 +3,7 @@ export { z } from 'zod';
 // What `train` runs in: with a folder, or without.
 export { runSession, type Session, type SessionOptions, transientSession } from '../run/index.js';
 export * from './algorithm1.js';
+export * from './algorithm1.js';
 export {
   type NetworkPrograms,
   NetworkTraining,
@@ -43,4 +44,3 @@ export { Learned, type LearnedOptions, PAPER, STABLE } from './strategies/learne
 export { oracleRows } from './strategies/oracle.js';
 export * from './strategy.js';
 export { contextual, contextualKind, knownAnswer, knownAnswerKind, LinearProblem } from './synthetic.js';
-export * from './training.js';

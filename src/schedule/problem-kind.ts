@@ -3,13 +3,13 @@ import type { DeviceChoice } from '../devices.js';
 import { InputError } from '../errors.js';
 import { type AdamConfig, type AdamWConfig, type LearningRate, learningRate } from '../optim/index.js';
 import type { Member } from '../run/index.js';
-import type { Problem, ProblemContext } from './problem.js';
+import type { FeatureGroup, Problem, ProblemContext } from './problem.js';
 
 /** The keys of `problem` in a configuration; `kind` is the name of the application, its description the title. */
 export type ProblemSchema = z.ZodObject<{ kind: z.ZodLiteral<string> } & z.core.$ZodLooseShape, z.core.$strict>;
 
 /**
- * All that the tool knows of an application: an entry of the list in `cli/problems.ts`, or what a module exports that a
+ * All that the tool knows of an application: an entry of the list in `problems/index.ts`, or what a module exports that a
  * configuration names as `problem: {kind: module, module: ./weather.js}`. The schema is the only place of its defaults.
  */
 export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {
@@ -34,6 +34,14 @@ export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {
   readonly verbs?: readonly ('translate' | 'forecast' | 'export')[];
   /** What `validate` returns, for people. Default: a loss with its sign changed. */
   validation?(config: z.output<S>): Validation;
+  /** Its evaluations, where reports have tables and figures for them. Default: none. */
+  readonly evaluations?: 'translations' | 'forecasts';
+  /** Features that its schedulers see, whatever the data; the page names them. Default: it numbers the columns. */
+  readonly features?: readonly FeatureGroup[];
+  /** What reports call a main task. Default `Task-3`. */
+  taskTitle?(main: number): string;
+  /** What the `data` of a configuration is called that makes them up instead of reading them. Default: none does. */
+  madeUpData?(data: Readonly<Record<string, unknown>>): string | undefined;
 }
 
 /** A run that consists of others, before they are trained. */

@@ -87,6 +87,11 @@ export interface StrategyDescription {
   readonly singleTask?: boolean;
   /** Whether it trains several models one after the other. Default false. */
   readonly severalModels?: boolean;
+  /**
+   * Whether the page shows what its scheduler prefers: its checkpoints have the layers of a network as `policy`, and in
+   * their state the `scale` of the features. Default false.
+   */
+  readonly showsScheduler?: boolean;
   /** Options worth searching over, the most important first. Default none. */
   readonly knobs?: readonly string[];
   /** Options with their meanings and defaults. No default stands anywhere else. */

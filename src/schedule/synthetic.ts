@@ -114,7 +114,7 @@ export interface LinearBatch {
 }
 
 /** What the scheduler sees of a sample of a linear problem. */
-export const LINEAR_FEATURES = [
+const LINEAR_FEATURES = [
   { name: 'progress', width: 1 },
   { name: 'kind', width: 1 },
   { name: 'loss', width: 1 },
@@ -377,6 +377,7 @@ export const knownAnswerKind = problemKind({
     kind: z.literal('known-answer').describe('Made-up regression in which one auxiliary task is known to help.'),
   }),
   create: (_, { random }) => knownAnswer(random),
+  features: LINEAR_FEATURES,
 });
 
 /** The problem kind `contextual`. */
@@ -385,4 +386,5 @@ export const contextualKind = problemKind({
     kind: z.literal('contextual').describe('Made-up regression in which the helpful task depends on the sample.'),
   }),
   create: (_, { random }) => contextual(random),
+  features: LINEAR_FEATURES,
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
 import { learningSchema, problemKind } from '../schedule/problem-kind.js';
-import { seriesDataSchema } from './table.js';
+import { madeUpSeries, seriesDataSchema } from './table.js';
 
 const share = z.number().gt(0).lt(1);
 const horizon = z.int().min(1).max(100_000);
@@ -71,4 +71,5 @@ export function horizonsOf({ tasks }: Pick<SeriesConfig, 'tasks'>): number[] {
 export const seriesKind = problemKind({
   schema: seriesSchema,
   create: async (config, context) => (await import('./problem.js')).SeriesProblem.create(config, context),
+  madeUpData: madeUpSeries,
 });

@@ -22,6 +22,8 @@ export interface Table {
 export interface TableFormat<S extends TableSchema = TableSchema> {
   /** Its keys in a configuration, with their defaults. */
   readonly schema: S;
+  /** What its data are called where it makes them up. Default: it reads them. */
+  readonly madeUp?: string;
   /** Reads the table. */
   read(source: z.output<S>): Table;
 }
@@ -58,7 +60,7 @@ const syntheticSchema = z.strictObject({
 /** Every way to get a series, in the order in which people see them. */
 export const tableFormats: TableFormat[] = [
   tableFormat({ schema: csvSchema, read: (source) => readTable(source) }),
-  tableFormat({ schema: syntheticSchema, read: (source) => syntheticSeries(source) }),
+  tableFormat({ schema: syntheticSchema, madeUp: 'synthetic series', read: (source) => syntheticSeries(source) }),
 ];
 
 /** The `data` of a configuration: the format, and the keys that its schema knows. */
@@ -67,6 +69,11 @@ export interface SeriesDataConfig {
   /** Column to forecast. Default: the last. */
   readonly target?: string;
   readonly [key: string]: unknown;
+}
+
+/** What a series is called that its format makes up. */
+export function madeUpSeries({ format }: { readonly format?: unknown }): string | undefined {
+  return tableFormats.find(({ schema }) => schema.shape.format.value === format)?.madeUp;
 }
 
 export function seriesDataSchema(): z.ZodType<SeriesDataConfig> {

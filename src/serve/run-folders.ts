@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { fileLines } from '../file-lines.js';
-import { readingWithin, readJsonFile } from '../files.js';
+import { fileLines, readingWithin, readJsonFile } from '../files.js';
 import {
   checkpointFolder,
   evaluationFolders,
@@ -192,17 +191,15 @@ function translationRun(id: string, path: string): TranslationRun | undefined {
     id,
     source: source.language,
     target: target.language,
-    ...training(problem.kind, readJsonFile(model, modelSchema)),
+    ...training(readJsonFile(model, modelSchema)),
     examples: [...evaluatedExamples(path), ...examples].slice(0, EXAMPLES),
   };
 }
 
-function training(
-  kind: string,
-  { main, waits, model }: z.output<typeof modelSchema>,
-): Pick<TranslationRun, 'k' | 'policies'> {
+function training({ main, waits, model }: z.output<typeof modelSchema>): Pick<TranslationRun, 'k' | 'policies'> {
   const whole = waits === 'full' || main === undefined;
-  const trained = kind === 'monotonic' ? policyOf(model?.attention ?? 'mma-il') : whole ? 'full' : main;
+  const attention = model?.attention;
+  const trained = attention !== undefined ? policyOf(attention) : whole ? 'full' : main;
   const able = policies.filter((policy) => runsOver(policy, trained));
   return { k: typeof trained === 'number' ? trained : null, policies: able.map(({ name }) => name) };
 }

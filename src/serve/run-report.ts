@@ -3,6 +3,7 @@ import { basename, extname, join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { openRegular, readingWithin } from '../files.js';
+import { kindOf } from '../problems/index.js';
 import {
   dataName,
   type EvaluatedData,
@@ -18,6 +19,7 @@ import {
   type ValidationMeasure,
   validationMeasure,
 } from '../run/index.js';
+import { strategyNamed } from '../schedule/index.js';
 import { checkpointStamp, RunDescriptions, refuseLarge, runFile, withoutPaths } from './run-folders.js';
 import { MetricsReader, type RunMetrics } from './run-metrics.js';
 import { type SchedulerView, schedulerView } from './scheduler-view.js';
@@ -32,6 +34,8 @@ export interface RunSummary {
   /** What the run's own data are called. */
   readonly data?: string;
   readonly strategy?: string;
+  /** Whether `api/runs/…/scheduler` shows what its scheduler prefers. */
+  readonly hasScheduler?: boolean;
   /** ISO 8601. */
   readonly created?: string;
   readonly seed?: number;
@@ -117,8 +121,9 @@ export class RunReports {
         ...(updates > 0 && { updates }),
         ...(state === 'running' && updates > 0 && secondsLeft(path, updates)),
         kind: typeof problem.module === 'string' ? basename(problem.module, extname(problem.module)) : problem.kind,
-        data: withoutPaths(dataName(problem.data)),
+        data: withoutPaths(dataName(problem.data, kindOf(problem)?.madeUpData)),
         strategy: strategy.name,
+        ...(strategyNamed(strategy.name)?.showsScheduler && { hasScheduler: true }),
         created: info.created,
         seed: info.seed,
         validation: pickMeasure(validationMeasure(config)),

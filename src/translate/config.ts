@@ -8,6 +8,7 @@ import {
   SCHEDULES,
   WEIGHT_DECAY_MEANING,
 } from '../schedule/problem-kind.js';
+import { FEATURES, ORIGIN } from './features.js';
 import { modelSchema } from './model/config.js';
 
 const auto = z.literal('auto');
@@ -128,4 +129,13 @@ export const translationKind = problemKind({
   create: async (config, context) => (await import('./problem.js')).TranslationProblem.create(config, context),
   evaluate: async (run, flags) => (await import('./evaluate-run.js')).evaluateTranslationRun(run, flags),
   verbs: ['translate', 'export'],
+  evaluations: 'translations',
+  features: [...FEATURES, ORIGIN],
+  taskTitle: (main) => `k = ${main}`,
+  madeUpData: madeUpText,
 });
+
+/** What sentence pairs are called that are made up. */
+export function madeUpText({ from }: { readonly from?: unknown }): string | undefined {
+  return from === 'toy' ? 'toy languages' : from === 'verb-final' ? 'verb-final English' : undefined;
+}

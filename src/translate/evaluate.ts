@@ -20,7 +20,7 @@ import {
   tokenizers,
 } from '../metrics/index.js';
 import { type CheckpointChoice, dataDigest, dataName, type EvaluatedData, evaluationFolder } from '../run/index.js';
-import type { DataConfig } from './config.js';
+import { type DataConfig, madeUpText } from './config.js';
 import { type Decoded, type SearchOptions, searchDefaults, tooLong } from './decode/search.js';
 import {
   type ArrivingWord,
@@ -137,7 +137,7 @@ export async function evaluateTranslation(
     const { tokenize = bleuTokenizer(language), unit = latencyUnit(language) } = options;
     const { own, ...config } = evaluatedData(run, options.corpus);
     const test = await testSet(config.data, split, translator, options.onTooLong);
-    const data: EvaluatedData = { name: dataName(config.data), digest: test.digest, own };
+    const data: EvaluatedData = { name: dataName(config.data, madeUpText), digest: test.digest, own };
     const scores: TranslationScores[] = [];
     for (const policy of policies) {
       const started = performance.now();

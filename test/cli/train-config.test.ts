@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { trainConfigSchema } from '../../src/cli/problems.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { jsonSchema, loadConfig, referenceYaml } from '../../src/run/index.js';
 
 const TITLE = `Every key of a training configuration, with its default. A configuration needs to say only what differs;

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun } from '../../src/cli/training-run.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { checkpointFolder, latestCheckpoint, loadConfig, readMetrics } from '../../src/run/index.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { startTcts, tcts } from './train-process.js';

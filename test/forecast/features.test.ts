@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { columnCount, type FeatureSpec, gather } from '../../src/forecast/data/features.js';
-import { MedianMemory } from '../../src/forecast/data/median.js';
-import { fitNormaliser, normaliserFromJson, normaliserToJson } from '../../src/forecast/data/normaliser.js';
+import {
+  fitNormaliser,
+  MedianMemory,
+  normaliserFromJson,
+  normaliserToJson,
+} from '../../src/forecast/data/normaliser.js';
 import { FIELDS, type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
 import { Random } from '../../src/random.js';
 import { dates, panelOfCloses } from './panels.js';

@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun, trainRun } from '../../src/cli/training-run.js';
 import {
   evaluateForecast,
@@ -11,6 +10,7 @@ import {
   syntheticMarket,
   writeCsv,
 } from '../../src/forecast/index.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import {
   bestCheckpoint,
   checkpointFolder,

@@ -96,7 +96,7 @@ it('a model and a format that are added to the lists train, evaluate and forecas
 
   // The reference, the schema for editors and the labels of reports know them as well.
   const { jsonSchema, referenceYaml } = await import('../../src/run/index.js');
-  const { trainConfigSchema } = await import('../../src/cli/problems.js');
+  const { trainConfigSchema } = await import('../../src/problems/index.js');
   expect(referenceYaml(trainConfigSchema)).toContain('One hidden layer.');
   expect(JSON.stringify(jsonSchema(trainConfigSchema))).toContain('A file with a number.');
   const { labelsFor } = await import('../../src/report/labels.js');

@@ -1,12 +1,7 @@
 import { expect, it } from 'vitest';
-import {
-  type FeatureSpec,
-  fitNormaliser,
-  gather,
-  type PricePanel,
-  prepareWindows,
-  samplesBetween,
-} from '../../src/forecast/data/index.js';
+import { type FeatureSpec, gather, prepareWindows } from '../../src/forecast/data/features.js';
+import { fitNormaliser } from '../../src/forecast/data/normaliser.js';
+import { type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
 import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
 
 const SPECS: readonly FeatureSpec[] = [

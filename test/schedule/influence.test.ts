@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
 import { drawnFrom, Influence } from '../../src/schedule/strategies/influence.js';
-import { Evidence, Measurements, meanOf, Relevance, slopesOf } from '../../src/schedule/strategies/measurements.js';
+import { Measurements, meanOf, slopesOf } from '../../src/schedule/strategies/measurements.js';
+import { Evidence, Relevance } from '../../src/schedule/strategies/relevance.js';
 import { advance, start, strategyConfig } from './trainings.js';
 
 const f32 = (...values: number[]) => Float32Array.from(values);

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { trainConfigSchema } from '../../src/cli/problems.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { loadGrid, type Plan, type PlanOptions, planSweep } from '../../src/sweep/index.js';
 import { temporaryFolder } from '../run/temporary.js';
 

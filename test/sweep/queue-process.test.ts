@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { trainConfigSchema } from '../../src/cli/problems.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { checkpointFolder, latestCheckpoint, openRun, resolvedYaml } from '../../src/run/index.js';
 import type { Job } from '../../src/sweep/job.js';
 import { queueExecutor } from '../../src/sweep/queue/executor.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type TrainConfig, trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun } from '../../src/cli/training-run.js';
 import { Training } from '../../src/optim/index.js';
+import { type TrainConfig, trainConfigSchema } from '../../src/problems/index.js';
 import { Random } from '../../src/random.js';
 import { pairCount } from '../../src/translate/corpus/batches.js';
 import { Translator } from '../../src/translate/decode/translator.js';

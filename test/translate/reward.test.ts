@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Batch } from '../../src/translate/corpus/batches.js';
 import type { PairedSequences } from '../../src/translate/corpus/corpus.js';
-import { RewardGradients, rewardPieces } from '../../src/translate/reward.js';
+import { RewardGradients, rewardPieces } from '../../src/translate/loss-evaluation.js';
 
 /** Sentence i has so many tokens, all of them i. */
 function corpus(lengths: readonly number[]): PairedSequences & { reads: number[] } {

@@ -5,28 +5,11 @@ import { rowsAt } from '../../schedule/index.js';
 import { datesOf, type ForecastConfig, horizonsOf } from '../config.js';
 import type { Note } from '../formats/format.js';
 import { openPanel } from '../formats/index.js';
-import {
-  chunks,
-  dayChunks,
-  type FeatureSpec,
-  fieldOffset,
-  filterSamples,
-  fitNormaliser,
-  gather,
-  type LabelSpec,
-  type Layout,
-  labelledSamples,
-  labelReach,
-  labelTable,
-  type Normaliser,
-  type PricePanel,
-  parseDay,
-  prepareWindows,
-  type Samples,
-  type SplitDates,
-  splitSamples,
-  summarise,
-} from './index.js';
+import { parseDay, type SplitDates, splitSamples } from './calendar.js';
+import { type FeatureSpec, gather, type Layout, prepareWindows } from './features.js';
+import { type LabelSpec, labelledSamples, labelReach, labelTable } from './labels.js';
+import { fitNormaliser, type Normaliser } from './normaliser.js';
+import { chunks, dayChunks, fieldOffset, filterSamples, type PricePanel, type Samples, summarise } from './panel.js';
 
 /** Samples and the labels of all their tasks. */
 export interface Part {

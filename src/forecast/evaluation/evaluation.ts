@@ -16,21 +16,13 @@ import { groupBy } from '../../metrics/statistics.js';
 import { Random } from '../../random.js';
 import { dataDigest, dataName, type EvaluatedData, evaluatedDataSchema, evaluationFolder } from '../../run/index.js';
 import { datesOf, type ForecastConfig } from '../config.js';
+import { firstDayFrom, lastDayUntil, partSamples, type SplitDates } from '../data/calendar.js';
 import { labelSpec, shortHistory } from '../data/dataset.js';
-import {
-  firstDayFrom,
-  labelReach,
-  labelStart,
-  lastDayUntil,
-  type PricePanel,
-  partSamples,
-  type Samples,
-  type SplitDates,
-  samplesBetween,
-} from '../data/index.js';
+import { labelReach, labelStart } from '../data/labels.js';
+import { type PricePanel, type Samples, samplesBetween } from '../data/panel.js';
 import { type Forecaster, forecastsOf, openForecaster, windowAt } from '../forecaster.js';
 import type { Note } from '../formats/format.js';
-import { type OtherData, openPanel } from '../formats/index.js';
+import { madeUpData, type OtherData, openPanel } from '../formats/index.js';
 import { neutralForecasts, neutralisation, neutralName, writeTable } from '../predictions.js';
 import { requireFinite, type Scores, scoresOf } from '../scores.js';
 import { type Backtest, backtest, type Execution } from './backtest.js';
@@ -288,7 +280,7 @@ function evaluatedData({ config }: Forecaster, panel: PricePanel, path: string |
     new Uint8Array(buffer, byteOffset, byteLength);
   const names = [calendar, symbols, fields, [index?.symbol ?? '']].map((list) => list.join('\n'));
   const digest = dataDigest([...names, bytes(values), members, ...(index === undefined ? [] : [bytes(index.close)])]);
-  return { name: path ?? dataName(config.data), digest, own: path === undefined };
+  return { name: path ?? dataName(config.data, madeUpData), digest, own: path === undefined };
 }
 
 function predictionColumns(panel: PricePanel, samples: Samples, forecasts: Float32Array, returns: Float32Array) {

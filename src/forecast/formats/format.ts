@@ -14,6 +14,8 @@ export interface DataFormat<S extends FormatSchema = FormatSchema> {
   readonly schema: S;
   /** For people, as in "prices as a CSV file". */
   readonly title: string;
+  /** What its data are called where it makes them up. Default: it reads them. */
+  readonly madeUp?: string;
   /** Whether a path that is given without a format is one of these. Default: never. */
   recognises?(path: string, isFolder: boolean): boolean;
   /** Reads the data. */

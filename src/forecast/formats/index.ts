@@ -105,6 +105,11 @@ async function readOther(config: DataConfig, { data: path, columns }: OtherData,
   return { ...reading, keep: () => {} };
 }
 
+/** What prices are called that their format makes up. */
+export function madeUpData({ format }: { readonly format?: unknown }): string | undefined {
+  return formats.find(({ schema }) => schema.shape.format.value === format)?.madeUp;
+}
+
 function formatNamed(name: string): DataFormat {
   const format = formats.find(({ schema }) => schema.shape.format.value === name);
   if (format !== undefined) return format;
@@ -112,14 +117,19 @@ function formatNamed(name: string): DataFormat {
   throw new InputError(`expected one of ${known}, found ${JSON.stringify(name)}`, { key: 'format' });
 }
 
-function formatOf(path: string): DataFormat {
+/** The format that takes the path for its own; undefined if none does. */
+export function recognisedFormat(path: string): DataFormat | undefined {
   let isFolder: boolean;
   try {
     isFolder = statSync(path).isDirectory();
   } catch (error) {
     throw fileError(error, 'read', path);
   }
-  const format = formats.find(({ recognises }) => recognises?.(path, isFolder));
+  return formats.find(({ recognises }) => recognises?.(path, isFolder));
+}
+
+function formatOf(path: string): DataFormat {
+  const format = recognisedFormat(path);
   if (format !== undefined) return format;
   throw new InputError('the name tells no format: expected *.csv, *.parquet, a folder, or the key format', {
     file: path,

@@ -31,6 +31,7 @@ export type MarketOptions = Partial<Omit<z.output<typeof marketSchema>, 'format'
 export const synthetic = dataFormat({
   schema,
   title: 'a made-up market',
+  madeUp: 'synthetic market',
   read(config) {
     const panel = syntheticMarket(config);
     return { panel, cleaned: panel, notes: new Notes() };

@@ -4,7 +4,7 @@ import type { Problem, ProblemContext } from '../../schedule/index.js';
 import type { Parameters, Tensor } from '../../tensor/index.js';
 import type { ForecastConfig } from '../config.js';
 import type { ForecastData } from '../data/dataset.js';
-import type { Layout } from '../data/index.js';
+import type { Layout } from '../data/features.js';
 import type { Computing, Forecaster } from '../forecaster.js';
 
 /**

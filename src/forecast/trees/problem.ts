@@ -11,16 +11,9 @@ import {
 } from '../../schedule/index.js';
 import type { ForecastConfig } from '../config.js';
 import { type ForecastData, type Part, writeDataSummary } from '../data/dataset.js';
-import {
-  chunks,
-  columnCount,
-  type FeatureSpec,
-  gather,
-  labelledSamples,
-  type PricePanel,
-  type Samples,
-  writeColumn,
-} from '../data/index.js';
+import { columnCount, type FeatureSpec, gather, writeColumn } from '../data/features.js';
+import { labelledSamples } from '../data/labels.js';
+import { chunks, type PricePanel, type Samples } from '../data/panel.js';
 import type { Forecaster } from '../forecaster.js';
 import { scoresOf, testFigures, validationPerformance } from '../scores.js';
 import { type BoostedTrees, type BoostedTreesJson, predictTrees, treesFromJson, treesToJson } from './model.js';

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { readJsonFile } from '../../files.js';
 import { groupBy } from '../../metrics/statistics.js';
+import { kindOf } from '../../problems/index.js';
 import { validationMeasure } from '../../run/index.js';
 import type { ChoiceRecord } from '../../sweep/record.js';
 import { type Block, fixed, type Section, slug, type Table, text, textColumn } from '../document.js';
@@ -68,7 +69,8 @@ const modelSchema = z.object({ model: z.object({ vocabulary: z.object({ source: 
 /** The sizes of the data, as far as the run folders record them. */
 function sizesOf({ kind, settings }: DataSet): string {
   const runs = settings.flatMap((setting) => setting.runs);
-  if (kind === 'forecast') {
+  const evaluations = kindOf({ kind })?.evaluations;
+  if (evaluations === 'forecasts') {
     const market = firstFile(runs, 'data.json', marketSchema);
     if (market === undefined) return 'the runs do not say how large the data are.';
     const { panel, parts } = market;
@@ -79,7 +81,7 @@ function sizesOf({ kind, settings }: DataSet): string {
     const size = `${count(panel.stocks)} stocks on ${count(panel.days)} days`;
     return extents.length === 0 ? `${size}.` : `${size}; ${extents.join(', ')}.`;
   }
-  if (kind === 'translation') {
+  if (evaluations === 'translations') {
     const vocabulary = firstFile(runs, 'model.json', modelSchema)?.model.vocabulary;
     const pairs = settings[0].keys.get('problem.data.pairs');
     const splits = runs.flatMap(({ evaluations }) =>

@@ -1,4 +1,5 @@
 import { groupBy } from '../../metrics/statistics.js';
+import { kindOf } from '../../problems/index.js';
 import type { PolicyFigures } from '../../run/index.js';
 import { fixed } from '../../schedule/strategies/fixed.js';
 import { policyNamed } from '../../translate/policies/index.js';
@@ -19,7 +20,7 @@ import {
 
 /** One section for each corpus that was translated under other policies than wait-k, by any kind of model. */
 export function policySections(views: readonly ReportView[]): Section[] {
-  const translated = views.filter(({ data }) => data.kind === 'translation' || data.kind === 'monotonic');
+  const translated = views.filter(({ data }) => kindOf(data)?.evaluations === 'translations');
   return [...groupBy(translated, ({ data }) => corpusOf(data)).values()].flatMap((members) => {
     const measured = members.flatMap(({ data }) => trainedSettings(data).flatMap(underPolicies));
     if (measured.length === 0) return [];
@@ -53,7 +54,7 @@ function policyFigure(title: string, id: string, views: readonly ReportView[], m
     label,
     points: group
       .map(({ setting, figures }) => ({
-        k: figures[0].policy === 'monotonic' ? weightsOf(setting) : (figures[0].policy ?? ''),
+        k: isSetInTraining(figures[0]) ? weightsOf(setting) : (figures[0].policy ?? ''),
         ...meansOf(figures),
         ...WITHOUT_BAND,
       }))
@@ -91,23 +92,27 @@ function waitCurves({ data }: ReportView): (Omit<BleuLatencyCurve, 'style'> & { 
 
 /** The policy as the paper calls it; of models that decide themselves, the kind of their attention. */
 function nameOf({ setting, figures: [one] }: Measured): string {
-  const [policy] = (one.policy ?? '').split(':');
-  if (policy === 'monotonic') {
-    const attention = String(setting.keys.get('problem.attention') ?? policy);
-    return ATTENTIONS[attention] ?? attention;
-  }
-  return policyNamed(policy)?.label ?? policy;
+  const policy = nameIn(one);
+  const { label = policy, labels } = policyNamed(policy) ?? {};
+  if (labels === undefined) return label;
+  const attention = String(setting.keys.get('problem.attention') ?? policy);
+  return labels[attention] ?? attention;
 }
 
-const ATTENTIONS: Readonly<Record<string, string>> = {
-  milk: 'MILk',
-  'mma-il': 'MMA-IL',
-  'mma-h': 'MMA-H',
-};
+/** Of `wait-k:3`, `wait-k`. */
+function nameIn({ policy = '' }: PolicyFigures): string {
+  return policy.split(':')[0];
+}
+
+/** Whether the policy has no settings: the model was trained to be as early as it is. */
+function isSetInTraining(one: PolicyFigures): boolean {
+  const settings = policyNamed(nameIn(one))?.settings;
+  return settings !== undefined && Object.keys(settings).length === 0;
+}
 
 /** Curves of one name, distinguished by their models and their decoding as far as these differ. */
 function told(name: string, group: readonly Measured[]): Map<string, Measured[]> {
-  const decides = ({ figures: [one] }: Measured) => one.policy === 'monotonic';
+  const decides = ({ figures: [one] }: Measured) => isSetInTraining(one);
   const modelOf = ({ setting, figures: [one] }: Measured) =>
     one.models.length > 0 ? `${one.models.length + 1} models` : setting.label;
   const decodingOf = ({ figures: [one] }: Measured) => decodingInWords(one);

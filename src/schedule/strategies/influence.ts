@@ -12,7 +12,8 @@ import {
 import { joinSnapshots, partOf, stateOnly } from '../snapshots.js';
 import { describeStrategy, type EpisodeReport, type SampledChoice, type Strategy } from '../strategy.js';
 import { entropyOf, softmaxOf } from './distribution.js';
-import { Evidence, Measurements, Relevance, slopesOf } from './measurements.js';
+import { Measurements, slopesOf } from './measurements.js';
+import { Evidence, Relevance } from './relevance.js';
 import { hiddenWidths, type Scale, SchedulerNetwork, Standardisation } from './scheduler.js';
 
 const optionsSchema = z.strictObject({

@@ -240,6 +240,7 @@ export const learned = describeStrategy({
   learns: 'every episode',
   sees: 'features',
   extraCost: 'under 2 % besides the features',
+  showsScheduler: true,
   knobs: ['learningRate', 'entropy', 'hidden', 'without', 'preset'],
   options: optionsSchema,
   create: (options, problem, { random, threads }) => Learned.create(problem, random, learnedOptions(options), threads),

@@ -197,4 +197,6 @@ export const monotonicKind = problemKind({
   create: async (config, context) => (await import('./problem.js')).MonotonicProblem.create(config, context),
   evaluate: async (run, flags) => (await import('../evaluate-run.js')).evaluateTranslationRun(run, flags),
   verbs: ['translate', 'export'],
+  evaluations: 'translations',
+  madeUpData: translationKind.madeUpData,
 });

@@ -18,10 +18,9 @@ import {
 import { type Batch, column, pairCount, selectPairs } from '../corpus/batches.js';
 import type { PairedSequences } from '../corpus/corpus.js';
 import { FEATURES, MainLosses, writeRows } from '../features.js';
-import { inOrder } from '../loss-evaluation.js';
+import { inOrder, RewardGradients, rewardPieces } from '../loss-evaluation.js';
 import { evaluationMode, requireStart } from '../model/config.js';
 import { targetTokens } from '../model/transformer.js';
-import { RewardGradients, rewardPieces } from '../reward.js';
 import { saveMonotonic, transformerParameters, warmStartMonotonic } from '../trained.js';
 import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from '../training.js';
 import {

@@ -88,12 +88,12 @@ export function createPolicy(spec: PolicySpec, models: readonly TrainedFor[]): P
 
 /** The policy that a model was trained for. */
 export function ownPolicy(models: readonly TrainedFor[]): Policy {
-  return createPolicy({ name: ownDecision(models[0]) ?? 'wait-k' }, models);
+  return createPolicy({ name: ownDecision(models[0]) ?? waitKPolicy.name }, models);
 }
 
 /** A policy's name as part of a file's: `wait-3`, `wait-if-diff-initial-2-step-1`. */
 export function fileNameOf({ name }: Policy): string {
-  return name.replace('wait-k:', 'wait-').replaceAll(/[:=,]/g, '-');
+  return name.replace(`${waitKPolicy.name}:`, 'wait-').replaceAll(/[:=,]/g, '-');
 }
 
 /** Longest wait, as in the configuration, and most policies that a text can stand for: who sends it may be anybody. */
@@ -156,5 +156,5 @@ export function policyTexts(flags: {
 }): string[] | undefined {
   const { k, policy } = flags;
   if (k === undefined && policy === undefined) return undefined;
-  return [...(k === undefined ? [] : [`wait-k:${k.join(',')}`]), ...(policy ?? [])];
+  return [...(k === undefined ? [] : [`${waitKPolicy.name}:${k.join(',')}`]), ...(policy ?? [])];
 }

@@ -13,6 +13,7 @@ export const monotonicPolicy: PolicyDescription = {
   name: 'monotonic',
   title: 'monotonic attention',
   label: 'monotonic',
+  labels: { milk: 'MILk', 'mma-il': 'MMA-IL', 'mma-h': 'MMA-H' },
   help: 'the decision of a model with monotonic attention',
   settings: {},
   models: ['monotonic'],

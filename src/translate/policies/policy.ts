@@ -170,6 +170,8 @@ export interface PolicyDescription {
   readonly title: string;
   /** In reports: as the paper calls it. */
   readonly label: string;
+  /** In reports, by the `problem.attention` that a model was trained with, where that decides. Default: the label. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** One line of help. */
   readonly help: string;
   /** In the order in which they are shown. */
