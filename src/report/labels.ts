@@ -20,7 +20,7 @@ export interface Labelled {
  * a sweep. The main task is no part of it.
  */
 export function labelsFor(kind: string, settings: readonly Labelled[]): string[] {
-  const names = settings.map((setting) => shortLabel(kind, setting));
+  const names = settings.map((setting) => plainLabel(kind, setting));
   const keys = new Map(
     [...groupBy(settings, (_, i) => names[i])].map(([name, group]) => [name, tellingKeys(group)] as const),
   );
@@ -120,7 +120,8 @@ export function strategyOrder(strategy: string): number {
 
 const TASKS: Readonly<Record<string, string>> = { forecast: 'problem.tasks', translation: 'problem.waits' };
 
-function shortLabel(kind: string, setting: Labelled): string {
+/** The label of a setting without what distinguishes it from others of the same name. */
+export function plainLabel(kind: string, setting: Labelled): string {
   const { strategy, keys } = setting;
   const model = keys.get(MODEL);
   if (kind === 'forecast' && strategy === fixed.name && typeof model === 'string') return modelTitle(model);
