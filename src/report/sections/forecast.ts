@@ -12,10 +12,13 @@ import {
   testComparisons,
   testForecast,
 } from '../measures.js';
+import { isPapersMarket } from '../paper.js';
 import { meanSeries, type Series } from '../reader.js';
 import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
 import type { ReportView } from '../view.js';
 import { comparisons } from '../view.js';
+import { differences, differencesBlock } from './differences.js';
+import { paperTables } from './paper-tables.js';
 import { methodRows, OVER_SEEDS, significance } from './results.js';
 
 /** Results of stock trend forecasting. */
@@ -33,9 +36,10 @@ export function forecastSection(view: ReportView): Section {
   if (scored.length === 0) {
     blocks.push(absent('No results: no run has test figures (problem.test: true, or tcts evaluate RUN).'));
   } else {
+    const tables = isPapersMarket(data) ? paperTables(data, id) : [resultsTable(view, id), icirTable(view, id)];
     blocks.push(
-      { kind: 'table', table: resultsTable(view, id) },
-      { kind: 'table', table: icirTable(view, id) },
+      ...tables.map((table): Block => ({ kind: 'table', table })),
+      differencesBlock(data, differences(data, reader), id),
       significance(data, tested, RankIC, 'days', { id: `${id}-significance`, title: 'Significance' }),
     );
   }
