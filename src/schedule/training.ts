@@ -1,6 +1,6 @@
 import { InputError } from '../errors.js';
 import type { Resumable, Session, ValidationMeasure } from '../run/index.js';
-import { algorithm1, Course, type EpisodeRecord, type Extent } from './algorithm1.js';
+import { algorithm1, Course, type EpisodeRecord, type Extent, totalUpdates } from './algorithm1.js';
 import type { Problem } from './problem.js';
 import { joinSnapshots, partOf } from './snapshots.js';
 import type { Strategy } from './strategy.js';
@@ -48,6 +48,7 @@ export async function train<Batch>(
 ): Promise<void> {
   const { logEvery = 100, validation = PERFORMANCE, onEpisode } = options;
   const names = problem.tasks.map(({ name }) => name);
+  const settled = (strategy.settlesAt ?? 0) * totalUpdates(options, strategy);
   let shown: Record<string, number | string> = {};
   if (session.shouldStop) return;
   for await (const { update, loss, episode } of algorithm1(problem, strategy, options, course)) {
@@ -56,7 +57,7 @@ export async function train<Batch>(
       const distribution = Object.fromEntries(episode.distribution.map((share, i) => [names[i], share]));
       session.log(update, { ...episode, distribution });
       await problem.settle?.();
-      session.best(update, episode.performance);
+      session.best(update, episode.performance, update > settled);
       const figure = validation.shown(episode.performance);
       shown = { [validation.name]: figure, tasks: topTasks(episode.distribution, names) };
       onEpisode?.(episode);
