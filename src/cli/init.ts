@@ -7,6 +7,7 @@ import { InputError } from '../errors.js';
 import { fileLines, writeFileAtomic } from '../files.js';
 import type { Extent } from '../schedule/index.js';
 import { positiveNumber, wholeNumber } from './flags.js';
+import { nextLines } from './terminal.js';
 
 interface InitFlags {
   readonly data?: string;
@@ -51,7 +52,7 @@ async function initCommand(file: string, flags: InitFlags): Promise<void> {
     const { problem, training } = await sizesFor(draft.text(main), minutes);
     writeFileAtomic(file, `${HEADING}\n${draft.text(main, problem)}${trainingText(training, minutes)}`);
     const updates = training.episodes * training.steps;
-    process.stdout.write(`written: ${file} (${updates} updates)\nnext: tcts train ${file}\n`);
+    process.stdout.write(`written: ${file} (${updates} updates)\n${nextLines([`tcts train ${file}`])}\n`);
   } finally {
     ask.close();
   }

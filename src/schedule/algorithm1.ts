@@ -233,7 +233,7 @@ export function trainee<Batch>(problem: Problem<Batch>, strategy: Strategy<Batch
 
 /** How long to train, and what to tell about it. */
 export interface TrainOptions extends Extent {
-  /** Updates between two records of the training loss. Default 100. */
+  /** Updates between two records of the training loss, at the beginning fewer: 1, 2, 5, 10, … Default 100. */
   readonly logEvery?: number;
   /** How the validation is shown while the training goes on. Default: as the performance that the problem gives. */
   readonly validation?: ValidationMeasure;
@@ -256,7 +256,7 @@ export async function train<Batch>(
   let shown: Record<string, number | string> = {};
   if (session.shouldStop) return;
   for await (const { update, loss, episode } of algorithm1(problem, strategy, options, course)) {
-    if (update % logEvery === 0) session.log(update, { loss });
+    if (isLogged(update, logEvery)) session.log(update, { loss });
     if (episode !== undefined) {
       const distribution = Object.fromEntries(episode.distribution.map((share, i) => [names[i], share]));
       session.log(update, { ...episode, distribution });
@@ -270,6 +270,11 @@ export async function train<Batch>(
     await session.maybeSave(update);
     if (session.shouldStop) return;
   }
+}
+
+/** Whoever watches a slow training sees its first updates at once: 1, 2, 5, 10, 20, … up to the usual distance. */
+function isLogged(update: number, every: number): boolean {
+  return update % every === 0 || (update < every && /^[125]0*$/.test(String(update)));
 }
 
 const PERFORMANCE: ValidationMeasure = {
