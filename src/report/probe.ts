@@ -10,7 +10,7 @@ import {
   smallestVisible,
   strategyNamed,
 } from '../schedule/index.js';
-import { fixed, formatP, signed } from './document.js';
+import { formatP, signed, toDigits } from './document.js';
 import { draw, type Figure, seriesStyle, textWidth } from './figures/figure.js';
 
 /** What a probe has found. */
@@ -114,7 +114,7 @@ function timeText(updates: Interval | undefined, arm: string, against: string): 
   if (Math.abs(factor - 1) < 0.01 && low > 0.9 && high < 1.1) return `"${arm}" needs as many updates as "${against}"`;
   const change = factor < 1 ? `saves ${percent(1 - factor)}` : `costs ${percent(factor - 1)}`;
   const sure = high < 1 || low > 1 ? change : `${change}, which may be chance`;
-  return `for the same improvement "${arm}" needs ${fixed(factor, 2)} times the updates of "${against}" (${fixed(Math.max(0, low), 2)} to ${fixed(high, 2)}): ${sure}`;
+  return `for the same improvement "${arm}" needs ${toDigits(factor, 2)} times the updates of "${against}" (${toDigits(Math.max(0, low), 2)} to ${toDigits(high, 2)}): ${sure}`;
 }
 
 function percent(share: number): string {

@@ -101,7 +101,7 @@ export type Layout = 'time-major' | 'flat';
  *
  * normalised, where a normaliser is given, with 0 for what is missing; as it is, with NaN for what is missing, where not.
  */
-export function gather(
+export function gatherFeatures(
   panel: PricePanel,
   spec: FeatureSpec,
   samples: Samples,

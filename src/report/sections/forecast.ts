@@ -1,4 +1,4 @@
-import type { ForecastFigures } from '../../run/index.js';
+import type { SavedForecastFigures } from '../../run/index.js';
 import { absent, type Block, type Row, type Section, slug, type Table, textColumn } from '../document.js';
 import { quintileFigure } from '../figures/bars.js';
 import { type DailyLine, dailyFigure, movingMean } from '../figures/curves.js';
@@ -14,8 +14,7 @@ import {
 } from '../measures.js';
 import { meanSeries, type Series } from '../reader.js';
 import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
-import type { ReportView } from '../view.js';
-import { comparisons } from '../view.js';
+import { comparisons, type ReportView } from '../view.js';
 import { methodRows, OVER_SEEDS, significance } from './results.js';
 
 /** Results of stock trend forecasting. */
@@ -104,7 +103,7 @@ function tradedAt({ runs }: Setting): string {
 }
 
 /** The windows of a walk-forward. */
-function windowsOf({ runs }: Setting): NonNullable<ForecastFigures['windows']> {
+function windowsOf({ runs }: Setting): NonNullable<SavedForecastFigures['windows']> {
   return runs.map((run) => testForecast(run)?.windows ?? []).find((windows) => windows.length > 0) ?? [];
 }
 
