@@ -74,19 +74,21 @@ export async function memberRuns(
       state = 'interrupted';
       if (!quiet) process.stderr.write(`stopped, everything is saved; to go on: ${resumeCommand}\n`);
       return {
-        outcome: { state, step, best: null, signal, resumeCommand },
+        outcome: { state, step, best: null, stoppedEarly: false, signal, resumeCommand },
         result: undefined,
         tasks,
         members: members.length,
       };
     }
     const best = meanBest(results);
-    const result: TrainingResult = { updates: step, best, test: await test(folder, coresOf(config)) };
+    // Whether a member stopped early is in its own result.
+    const stoppedEarly = false;
+    const result: TrainingResult = { updates: step, stoppedEarly, best, test: await test(folder, coresOf(config)) };
     writeResult(write, result);
     state = 'finished';
     const score = best && { score: best.performance, step: best.update };
     return {
-      outcome: { state, step, best: score, signal: undefined, resumeCommand },
+      outcome: { state, step, best: score, stoppedEarly, signal: undefined, resumeCommand },
       result,
       tasks,
       members: members.length,

@@ -116,7 +116,7 @@ function laterSteps({ groups, waitKStar }: Plan): string[] {
     ...(atBestWait === undefined ? [] : [`${name}: ${atBestWait} is the k* of the main task`]),
     ...(warmStart === undefined
       ? []
-      : [`${name}: each run starts from that of ${warmStart} with its main task and seed`]),
+      : [`${name}: each run starts from that of ${warmStart} with its seed and, where both have one, its main task`]),
   ]);
   const star = waitKStar && [
     `wait-k*: for k = ${waitKStar.for.join(', ')}, the run of ${waitKStar.among} with the lowest loss on ${waitKStar.split}`,

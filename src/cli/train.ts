@@ -123,8 +123,9 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
   const { name, sign } = validationOf(config.problem);
   const figures = Object.entries(test ?? {}).map(([figure, value]) => `${figure} ${formatFigure(value)}`);
   const where = members === undefined ? `at update ${best?.update}` : 'on average';
+  const early = result.stoppedEarly ? `, as the last ${config.earlyStopping.patience} validations were no better` : '';
   const lines = [
-    `finished after ${outcome.step} updates${members === undefined ? '' : ` of ${members} runs`}`,
+    `finished after ${outcome.step} updates${members === undefined ? '' : ` of ${members} runs`}${early}`,
     best && `best validation ${name} ${formatFigure(sign * best.performance)}, ${where}`,
     figures.length > 0 &&
       wrapped(`${members === undefined ? 'that model' : 'all'} on test data: ${figures.join(', ')}`),

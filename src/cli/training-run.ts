@@ -168,7 +168,7 @@ function diverged({ message }: DivergedError, folder: string, { problem }: Train
 async function evaluateBest(
   folder: string,
   problem: Problem,
-  { step, best }: SessionOutcome,
+  { step, best, stoppedEarly }: SessionOutcome,
   ranks: Ranks | undefined,
 ): Promise<TrainingResult> {
   const saved = best !== null && (ranks === undefined || ranks.rank === 0) ? bestState(folder, best.step) : undefined;
@@ -176,6 +176,7 @@ async function evaluateBest(
   if (state !== undefined) problem.restore(state);
   return {
     updates: step,
+    stoppedEarly,
     best: best && { performance: best.score, update: best.step },
     test: (await problem.test?.()) ?? null,
   };

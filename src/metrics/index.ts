@@ -16,6 +16,7 @@ export {
   sentenceBleu,
 } from './bleu.js';
 export { type ChrfOptions, chrfMetric, corpusChrf, sentenceChrf } from './chrf.js';
+export { type CrossedBootstrap, crossedBootstrap } from './crossed-bootstrap.js';
 export {
   type DailyScore,
   dailyScores,

@@ -212,7 +212,7 @@ export function blockBootstrap(
 }
 
 /** Σ of `length` values from `start` on, wrapping around, from running totals. */
-function blockSums(values: Float64Array): (start: number, length: number) => number {
+export function blockSums(values: Float64Array): (start: number, length: number) => number {
   const n = values.length;
   const totals = new Float64Array(2 * n + 1);
   for (let i = 0; i < 2 * n; i++) totals[i + 1] = totals[i] + values[i % n];

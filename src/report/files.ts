@@ -188,7 +188,7 @@ function markdownReport(title: string, sections: readonly Section[], lead: strin
   return `${[`# ${escapeMarkdown(title)}`, escapeMarkdown(lead), ...parts].join('\n\n')}\n`;
 }
 
-function markdownBlock(block: Block, counts: { table: number; figure: number }): string {
+export function markdownBlock(block: Block, counts: { table: number; figure: number }): string {
   switch (block.kind) {
     case 'text':
       return escapeMarkdown(block.text);

@@ -21,7 +21,7 @@ export interface Labelled {
  * a sweep. The main task is no part of it.
  */
 export function labelsFor(kind: string, settings: readonly Labelled[]): string[] {
-  const names = settings.map((setting) => shortLabel(kind, setting));
+  const names = settings.map((setting) => plainLabel(kind, setting));
   const keys = new Map(
     [...groupBy(settings, (_, i) => names[i])].map(([name, group]) => [name, tellingKeys(group)] as const),
   );
@@ -122,7 +122,8 @@ export function strategyOrder(strategy: string): number {
 /** Keys that say which tasks are trained. */
 const TASKS = ['problem.tasks', 'problem.waits'];
 
-function shortLabel(kind: string, setting: Labelled): string {
+/** The label of a setting without what distinguishes it from others of the same name. */
+export function plainLabel(kind: string, setting: Labelled): string {
   const { strategy, keys } = setting;
   const model = keys.get(MODEL);
   if (isForecast(kind) && strategy === fixed.name && typeof model === 'string') return modelTitle(model);

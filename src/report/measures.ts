@@ -187,7 +187,7 @@ export function rankICTest({ candidate, baseline }: Comparison, reader: SeriesRe
 }
 
 /** The daily scores of the runs that have them. */
-export function dailySeries(runs: readonly ReportedRun[], reader: SeriesReader): Series[] {
+export function dailySeries(runs: readonly ReportedRun[], reader: Pick<SeriesReader, 'series'>): Series[] {
   return runs.flatMap((run) => {
     const evaluation = testForecast(run);
     return (evaluation && reader.series(run, evaluation, 'daily')) ?? [];

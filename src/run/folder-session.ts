@@ -103,8 +103,8 @@ export class FolderSession implements RunSession {
     this.bar.note(text);
   }
 
-  best(step: number, score: number): boolean {
-    const isBest = this.stopping.update(step, score);
+  best(step: number, score: number, counts?: boolean): boolean {
+    const isBest = this.stopping.update(step, score, counts);
     const { lock: owner } = this.run;
     if (isBest) saveBest(checkpointFolder(this.folder), this.checkpoint({ ...this.safePoint, step }), { owner });
     return isBest;
@@ -138,7 +138,9 @@ export class FolderSession implements RunSession {
     const resumeCommand = this.options.resumeCommand ?? `tcts train --resume ${this.folder}`;
     if (!complete) this.note(`stopped after step ${step}, everything is saved; to go on: ${resumeCommand}`);
     this.close();
-    return { state, step, best: this.stopping.best, signal: this.interrupt.signal, resumeCommand };
+    const { best, stop } = this.stopping;
+    const stoppedEarly = complete && stop && step !== total;
+    return { state, step, best, stoppedEarly, signal: this.interrupt.signal, resumeCommand };
   }
 
   /**

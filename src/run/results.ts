@@ -15,6 +15,8 @@ export const figure = z
 const resultSchema = z.object({
   /** Updates made. */
   updates: z.number(),
+  /** Whether early stopping ended the training; false in results of earlier versions. */
+  stoppedEarly: z.boolean().default(false),
   /** Validation performance on the main task, where it was best. */
   best: z.object({ performance: figure, update: z.number() }).nullable(),
   /** Figures of that best model on test data; null if the problem has none. */

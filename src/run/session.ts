@@ -35,8 +35,11 @@ export interface RunSession {
   progress(step: number, fields?: ProgressFields | (() => ProgressFields)): void;
   /** Shows the user a line, above the progress. */
   note(text: string): void;
-  /** Adds a score on the main task; true if it is the best so far, which is then saved as `best`. */
-  best(step: number, score: number): boolean;
+  /**
+   * Adds a score on the main task; true if it is the best so far, which is then saved as `best`. Without `counts` a score
+   * that is no improvement does not count towards early stopping. Default: it does.
+   */
+  best(step: number, score: number, counts?: boolean): boolean;
   /** The safe point that ends a step: saves if it is time to, and lets signals come in. Call it after every step. */
   maybeSave(step: number): Promise<void>;
 }
@@ -84,6 +87,8 @@ export interface SessionOutcome {
   readonly step: number;
   /** The best score and its step, if any was given. */
   readonly best: EarlyStoppingState['best'];
+  /** Whether it ended because it no longer improved. */
+  readonly stoppedEarly: boolean;
   /** The signal that interrupted the run. */
   readonly signal: NodeJS.Signals | undefined;
   readonly resumeCommand: string;
@@ -202,8 +207,8 @@ export function transientSession(subject: Resumable, options: EarlyStoppingOptio
     },
     progress: () => {},
     note: () => {},
-    best: (step, score) => {
-      const isBest = stopping.update(step, score);
+    best: (step, score, counts) => {
+      const isBest = stopping.update(step, score, counts);
       if (isBest) bestSnapshot = copySnapshot(subject.capture());
       return isBest;
     },
@@ -230,7 +235,7 @@ export interface EarlyStoppingState {
   readonly best: { readonly score: number; readonly step: number } | null;
   /** The score that has to be improved on by `minDelta`. */
   readonly mark: number | null;
-  /** Scores since `mark` was set. */
+  /** Scores since `mark` was set, of those that count. */
   readonly waited: number;
 }
 
@@ -257,15 +262,18 @@ export class EarlyStopping {
     return patience !== null && this.current.waited >= patience;
   }
 
-  /** Adds a score; true if it is the best so far, by however little. NaN never is. */
-  update(step: number, score: number): boolean {
+  /**
+   * Adds a score; true if it is the best so far, by however little. NaN never is. Without `counts` it is not taken for
+   * one more without improvement.
+   */
+  update(step: number, score: number, counts = true): boolean {
     const { best, mark, waited } = this.current;
     const isBest = best === null ? !Number.isNaN(score) : this.gain(score, best.score) > 0;
     const advanced = mark === null ? !Number.isNaN(score) : this.gain(score, mark) > (this.options.minDelta ?? 0);
     this.current = {
       best: isBest ? { score, step } : best,
       mark: advanced ? score : mark,
-      waited: advanced ? 0 : waited + 1,
+      waited: advanced ? 0 : waited + Number(counts),
     };
     return isBest;
   }

@@ -103,8 +103,8 @@ class SharedSession implements RunSession {
     this.folder?.note(text);
   }
 
-  best(step: number, score: number): boolean {
-    const isBest = this.ranks.fromFirst(this.folder?.best(step, score))!;
+  best(...score: Parameters<RunSession['best']>): boolean {
+    const isBest = this.ranks.fromFirst(this.folder?.best(...score))!;
     this.view = this.look();
     return isBest;
   }

@@ -252,6 +252,7 @@ export async function train<Batch>(
 ): Promise<void> {
   const { logEvery = 100, validation = PERFORMANCE, onEpisode } = options;
   const names = problem.tasks.map(({ name }) => name);
+  const settled = (strategy.settlesAt ?? 0) * totalUpdates(options, strategy);
   let shown: Record<string, number | string> = {};
   if (session.shouldStop) return;
   for await (const { update, loss, episode } of algorithm1(problem, strategy, options, course)) {
@@ -260,7 +261,7 @@ export async function train<Batch>(
       const distribution = Object.fromEntries(episode.distribution.map((share, i) => [names[i], share]));
       session.log(update, { ...episode, distribution });
       await problem.settle?.();
-      session.best(update, episode.performance);
+      session.best(update, episode.performance, update > settled);
       const figure = validation.shown(episode.performance);
       shown = { [validation.name]: figure, tasks: topTasks(episode.distribution, names) };
       onEpisode?.(episode);

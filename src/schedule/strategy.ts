@@ -36,6 +36,11 @@ export interface Strategy<Batch = unknown> extends Resumable {
   readonly name: string;
   /** How many models are trained one after the other, each for the full number of episodes. Default 1. */
   readonly passes?: number;
+  /**
+   * Share of the updates after which its plan no longer changes with time. Validations before it do not count towards
+   * early stopping: a curriculum that is not over yet cannot have stopped helping. Default 0: it has no such plan.
+   */
+  readonly settlesAt?: number;
   /** The probabilities of the tasks [B, K] that `choose` goes by; rows sum to one. It changes nothing. */
   probabilities(batch: Batch, status: Status): Promise<Float32Array>;
   /** Line 3 of Algorithm 1. */

@@ -21,7 +21,10 @@ export interface EstimateOptions {
 
 /** How long the runs of a sweep are expected to take. */
 export interface Estimate {
-  /** Seconds until all are trained; evaluations are not in it. Undefined if a trial made no update in its time. */
+  /**
+   * Seconds until all are trained; evaluations are not in it. Undefined if a trial made no update in its time. Where runs
+   * may stop early it is the most that they take.
+   */
   readonly seconds: number | undefined;
   /** Runs that were tried for some seconds. */
   readonly trials: number;
@@ -105,11 +108,23 @@ function speedOf(timings: string, total: number): Speed | undefined {
 }
 
 function kindOf({ config }: PlannedRun): string {
-  const { kind, model, batch } = config.problem as { kind: string; model?: unknown; batch?: unknown };
+  const costs = Object.entries(config.problem).filter(([key]) => !WITHOUT_COST.has(key));
   const { name } = config.strategy;
   const strategy = strategyNamed(name)?.extraCost === undefined ? '' : name;
-  return JSON.stringify([kind, model, batch, strategy, config.threads, config.workers]);
+  return JSON.stringify([costs, strategy, config.threads, config.workers]);
 }
+
+/** Keys of a problem that do not change how long an update takes. */
+const WITHOUT_COST: ReadonlySet<string> = new Set([
+  'main',
+  'learning',
+  'learningRate',
+  'smoothing',
+  'latencyWeight',
+  'varianceWeight',
+  'threshold',
+  'warmStart',
+]);
 
 /** How long a trial goes on after its first update, and how long it may take altogether. */
 const TRIAL_SECONDS = 3;

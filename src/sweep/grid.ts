@@ -75,7 +75,10 @@ export const groupSchema = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe('Group whose run with the same main task and seed gives the start parameters; it is run first.'),
+    .describe(
+      'Group whose run with the same seed and main task gives the start parameters; it is run first. Where its problem is ' +
+        'of another kind, whose main task is none of this one, it has one run for each seed.',
+    ),
 });
 
 /** A sweep, as a file describes it. */

@@ -24,6 +24,7 @@ export interface RunConfig extends Division {
   readonly problem: { readonly kind: string; readonly main?: number };
   readonly strategy: { readonly name: string; readonly task?: string | number | null };
   readonly training: { readonly episodes: number; readonly steps: number };
+  readonly earlyStopping?: { readonly patience: number | null };
 }
 
 /** What configurations are checked by, and what is laid over them. */
@@ -169,7 +170,35 @@ export function planSweep(grid: Grid, options: PlanOptions): Plan {
       warmStart: group.warmStart,
     };
   });
+  requireStarts(groups, places);
   return { grid, set: options.set ?? [], data: options.data, folder, groups, waitKStar: config.waitKStar };
+}
+
+/**
+ * Whether a run can give another its start parameters, as far as the main task says: where the tasks of the two are of
+ * one kind it must be the same, but the main wait says nothing of a weight of the latency.
+ */
+export function canStart(first: RunConfig, then: RunConfig): boolean {
+  return first.problem.kind !== then.problem.kind || first.problem.main === then.problem.main;
+}
+
+/** Each run of a group with `warmStart` has exactly one run to start from. */
+function requireStarts(groups: readonly PlannedGroup[], places: Source['places']): void {
+  for (const [g, { name, warmStart, settings, seeds }] of groups.entries()) {
+    const start = groups.find((other) => other.name === warmStart);
+    if (start === undefined) continue;
+    const { config } = settings[0].variants[0].run(seeds[0]);
+    const from = start.settings.filter(({ variants: [{ run }] }) => canStart(run(start.seeds[0]).config, config));
+    const key = `groups.${g}.warmStart`;
+    const refuse = (sentence: string): never => {
+      throw new InputError(sentence, { ...places.get(key), key });
+    };
+    if (from.length > 1) {
+      refuse(`expected one run of ${warmStart} for each seed to start ${name} from, found ${from.length}`);
+    }
+    const missing = seeds.find((seed) => !start.seeds.includes(seed));
+    if (missing !== undefined) refuse(`expected a run of ${warmStart} with seed ${missing}, which ${name} has`);
+  }
 }
 
 /** Runs that are known before anything has been chosen, in the order in which they are begun. */

@@ -15,6 +15,7 @@ import {
 import type { Executor, Job, JobProgress, Outcome } from './job.js';
 import { isDone } from './job.js';
 import {
+  canStart,
   type Plan,
   type PlannedGroup,
   type PlannedRun,
@@ -127,7 +128,7 @@ function fillings(
     filled[atBestWait] = wait;
   }
   if (warmStart !== undefined) {
-    const start = starts.find(({ run }) => run.seed === seed && run.config.problem.main === main);
+    const start = starts.find(({ run }) => run.seed === seed && canStart(run.config, config));
     if (start?.outcome.state !== 'done') return `there is no finished run of ${warmStart} to start from`;
     filled[WARM_START] = start.run.job.folder;
   }

@@ -36,3 +36,18 @@ it.each([
   expect(stderr).toMatch(message);
   expect(existsSync(join(folder, 'runs'))).toBe(false);
 });
+
+it('--dry-run lists the runs, says how long they will take, and begins none', { timeout: 60_000 }, async () => {
+  const folder = temporaryFolder();
+  const dry = ['reproduce', 'scheduling', '--dry-run', '--seeds', '7'];
+  const { code, stdout, stderr } = await tcts(folder, ...dry, '--set', 'earlyStopping.patience=3');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^known-answer,strategy=mtl,seed=7 +to do +1 +\d+/m);
+  expect(stderr).toMatch(/^16 trainings will take at most about \d+s on \d+ cores, by \d short trials; evaluations/m);
+  const quiet = await tcts(folder, ...dry, '--quiet', '--json');
+  expect(quiet.stderr).toBe('');
+  const { runs, seconds } = JSON.parse(quiet.stdout);
+  expect(runs).toHaveLength(16);
+  expect(seconds).toBeGreaterThan(0);
+  expect(existsSync(join(folder, 'runs'))).toBe(false);
+});

@@ -97,8 +97,19 @@ test('early stopping ends a run, and is refused where it cannot be meant', { tim
   const stop = ['--set', 'earlyStopping.patience=5', '--quiet', '--json'];
   const { code, stdout } = await tcts(folder, 'train', 'small.yaml', '--set', 'strategy.name=fixed', ...stop);
   expect(code).toBe(0);
-  const { updates, best } = JSON.parse(stdout);
+  const { updates, best, stoppedEarly } = JSON.parse(stdout);
   expect(updates).toBe(best.update + 5 * 5);
+  expect(stoppedEarly).toBe(true);
+
+  // Stopped between the best model and the end, a run goes on counting where it was.
+  const paused = ['train', 'small.yaml', '--set', 'strategy.name=fixed', '--set', 'name=paused', ...stop.slice(0, 3)];
+  expect(await tcts(folder, ...paused, '--until', String(best.update + 12))).toMatchObject({ code: 0, stdout: '' });
+  const resumed = await tcts(folder, 'train', '--resume', 'runs/paused', '--quiet');
+  expect(resumed.stdout).toContain(`finished after ${updates} updates, as the last 5 validations were no better\n`);
+  for (const file of ['result.json', 'metrics.jsonl']) {
+    const [whole, parts] = ['small', 'paused'].map((run) => readFileSync(join(folder, 'runs', run, file), 'utf8'));
+    expect(parts).toBe(whole);
+  }
   const refused = await tcts(
     folder,
     'train',

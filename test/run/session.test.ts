@@ -192,6 +192,7 @@ describe('a session', () => {
       state: 'interrupted',
       step: 6,
       best: null,
+      stoppedEarly: false,
       signal: 'SIGINT',
       resumeCommand: `tcts train --resume ${folder}`,
     });

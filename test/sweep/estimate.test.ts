@@ -57,6 +57,17 @@ it('tries each problem of a grid apart', async () => {
   expect((await estimate(runsOf(text), { cores: 2, run })).trials).toBe(2);
 });
 
+it('tries apart what makes an update dearer, and together what does not', async () => {
+  const { run } = pretence();
+  const kinds = `base: translation.yaml
+set: {problem: {kind: monotonic, data: {from: toy}}}
+groups:
+  - {name: a, grid: {problem.attention: [milk, hmt], problem.latencyWeight: [0, 0.1]}}
+  - {name: b, set: {problem.data: {from: verb-final}, problem.learning.peak: 1e-4}}
+`;
+  expect((await estimate(runsOf(kinds), { cores: 2, run })).trials).toBe(3);
+});
+
 it('says so if no two updates were made in the time of a trial', async () => {
   expect((await estimate(runsOf(FOUR), { cores: 2, run: pretence([1]).run })).seconds).toBeUndefined();
 });

@@ -2,8 +2,7 @@ import { InputError } from '../../errors.js';
 import { ALPHA158, alpha158 } from './alpha158.js';
 import { rankNorm } from './labels.js';
 import type { Normaliser } from './normaliser.js';
-import { type Field, fieldOffset, type PricePanel, type Samples } from './panel.js';
-import { type Strided, WindowMemory } from './windows.js';
+import { type Field, fieldOffset, type PricePanel, type Samples, type Strided, WindowMemory } from './panel.js';
 
 /** What a model sees of a sample: some fields over the last days. */
 export interface FeatureSpec {

@@ -15,6 +15,8 @@ import {
 import { meanSeries, type Series } from '../reader.js';
 import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
 import { comparisons, type ReportView } from '../view.js';
+import { differencesBlock, methodDifferences } from './differences.js';
+import { isPapersMarket, paperTables } from './paper-tables.js';
 import { methodRows, OVER_SEEDS, significance } from './results.js';
 
 /** Results of stock trend forecasting. */
@@ -32,9 +34,10 @@ export function forecastSection(view: ReportView): Section {
   if (scored.length === 0) {
     blocks.push(absent('No results: no run has test figures (problem.test: true, or tcts evaluate RUN).'));
   } else {
+    const tables = isPapersMarket(data) ? paperTables(data, id) : [resultsTable(view, id), icirTable(view, id)];
     blocks.push(
-      { kind: 'table', table: resultsTable(view, id) },
-      { kind: 'table', table: icirTable(view, id) },
+      ...tables.map((table): Block => ({ kind: 'table', table })),
+      differencesBlock(data, methodDifferences(data, reader), id),
       significance(data, tested, RankIC, 'days', { id: `${id}-significance`, title: 'Significance' }),
     );
   }

@@ -92,7 +92,11 @@ function lengthOf(settings: readonly Setting[]): string {
       .sort((a, b) => a - b)
       .join(' or '),
   );
-  return `${episodes} episodes of ${steps} updates`;
+  const patience = distinct(settings.map(({ keys }) => Number(keys.get('earlyStopping.patience') ?? 0)))
+    .filter((validations) => validations > 0)
+    .join(' or ');
+  const stopping = patience === '' ? '' : `, or until ${patience} validations in a row were no better`;
+  return `${episodes} episodes of ${steps} updates${stopping}`;
 }
 
 /** A command for each setting, with the seeds that it was run with; runs of a sweep have the command of the sweep. */
@@ -267,7 +271,7 @@ function runsTable(sets: readonly DataSet[]): Table {
           label,
           String(main ?? '–'),
           String(run.info.seed),
-          String(run.result?.updates ?? '–'),
+          `${run.result?.updates ?? '–'}${run.result?.stoppedEarly ? ', stopped early' : ''}`,
           bestValidation(run),
           String(run.result?.best?.update ?? '–'),
         ],

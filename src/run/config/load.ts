@@ -67,7 +67,10 @@ export const commonKeys = {
       .min(1)
       .nullable()
       .default(null)
-      .describe('Validations without improvement after which the run ends; null: never.'),
+      .describe(
+        'Validations without improvement after which the run ends; null: never. Where the strategy follows a plan in ' +
+          'time, as a curriculum does, they count from the end of that plan.',
+      ),
     minDelta: z.number().min(0).default(0).describe('Smallest change that counts as an improvement.'),
   }).describe('Ending a run that no longer improves on the main task.'),
   logging: section({

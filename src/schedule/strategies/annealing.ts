@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Status } from '../problem.js';
 import { describeStrategy } from '../strategy.js';
 import { drawnFrom } from './distribution.js';
 
@@ -14,9 +15,8 @@ export const annealing = describeStrategy({
     const numbers = problem.tasks.map(({ number }) => number);
     const ends = Math.min(...numbers) + Math.max(...numbers);
     const preference = prefer === 'larger' ? numbers : numbers.map((m) => ends - m);
-    return drawnFrom('annealing', problem, random, ({ update, updates }) =>
-      annealedDistribution(preference, update / updates),
-    );
+    const distribution = ({ update, updates }: Status) => annealedDistribution(preference, update / updates);
+    return drawnFrom('annealing', problem, random, distribution, 1);
   },
 });
 

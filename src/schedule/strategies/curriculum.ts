@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
-import type { CurriculumOrder, Problem } from '../problem.js';
+import type { CurriculumOrder, Problem, Status } from '../problem.js';
 import { describeStrategy } from '../strategy.js';
 import { drawnFrom, oneHotDistribution } from './distribution.js';
 
@@ -27,9 +27,10 @@ export const curriculum = describeStrategy({
   create(options, problem, { random }) {
     const K = problem.tasks.length;
     const { start, end } = curriculumEnds(problem, options);
-    return drawnFrom('curriculum', problem, random, ({ update, updates }) =>
-      oneHotDistribution(curriculumTask(start, end, update, updates), K),
-    );
+    const stages = Math.abs(end - start) + 1;
+    const distribution = ({ update, updates }: Status) =>
+      oneHotDistribution(curriculumTask(start, end, update, updates), K);
+    return drawnFrom('curriculum', problem, random, distribution, 1 - 1 / stages);
   },
 });
 

@@ -13,10 +13,12 @@ export function drawnFrom<Batch>(
   problem: Problem<Batch>,
   seed: Random,
   distribution: (status: Status) => readonly number[],
+  settlesAt = 0,
 ): Strategy<Batch> {
   let random = seed.fork(name);
   return {
     name,
+    settlesAt,
     probabilities: async (batch, status) => repeated(distribution(status), problem.sizeOf(batch)),
     choose: async (batch, status) => drawAll(distribution(status), problem.sizeOf(batch), random),
     endEpisode: async () => ({}),

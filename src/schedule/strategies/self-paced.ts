@@ -30,6 +30,7 @@ function selfPacedMain<Batch>(problem: Problem<Batch>, { from, to }: { from: num
   const { tasks, main } = problem;
   return {
     name: 'self-paced',
+    settlesAt: from === to ? 0 : 1,
     probabilities: async (batch) => repeated(oneHotDistribution(main, tasks.length), problem.sizeOf(batch)),
     async choose(batch, { update, updates }) {
       const tau = from + ((to - from) * (update - 1)) / updates;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Status } from '../problem.js';
 import { describeStrategy } from '../strategy.js';
 import { drawnFrom, oneHotDistribution } from './distribution.js';
 
@@ -24,7 +25,8 @@ export const staticMix = describeStrategy({
     const { tasks, main } = problem;
     const alone = oneHotDistribution(main, tasks.length);
     const mix = tasks.length === 1 ? alone : mixOf(tasks.length, main, share, rest);
-    return drawnFrom('static', problem, random, ({ update, updates }) => (update <= until * updates ? mix : alone));
+    const distribution = ({ update, updates }: Status) => (update <= until * updates ? mix : alone);
+    return drawnFrom('static', problem, random, distribution, until < 1 ? until : 0);
   },
 });
 

@@ -29,6 +29,7 @@ export const hmtPolicy: PolicyDescription = {
   name: 'hmt',
   title: 'hidden Markov Transformer (HMT)',
   label: 'HMT',
+  latencyKeys: { L: ['problem.candidates.first'] },
   help: 'write at a moment that the model chooses with a probability of p, over a model with attention: hmt',
   settings,
   unnamed: 'p',

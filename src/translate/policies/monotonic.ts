@@ -14,6 +14,10 @@ export const monotonicPolicy: PolicyDescription = {
   title: 'monotonic attention',
   label: 'monotonic',
   labels: { milk: 'MILk', 'mma-il': 'MMA-IL', 'mma-h': 'MMA-H' },
+  latencyKeys: {
+    latencyWeight: ['problem.latencyWeight', 'problem.main'],
+    varianceWeight: ['problem.varianceWeight'],
+  },
   help: 'the decision of a model with monotonic attention',
   settings: {},
   models: ['monotonic'],

@@ -172,6 +172,11 @@ export interface PolicyDescription {
   readonly label: string;
   /** In reports, by the `problem.attention` that a model was trained with, where that decides. Default: the label. */
   readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * In reports: the keys of a training that make its model early or late, by a short name. Of several keys the first one
+   * that is set counts. The models of a policy that has them are points of one curve. Default: all lies in the settings.
+   */
+  readonly latencyKeys?: Readonly<Record<string, readonly string[]>>;
   /** One line of help. */
   readonly help: string;
   /** In the order in which they are shown. */
