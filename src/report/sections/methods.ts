@@ -58,10 +58,10 @@ function settingsTable(data: DataSet): Block[] {
 /** The sizes of the data, as far as the run folders record them. */
 function sizesOf({ kind, settings }: DataSet): string {
   const runs = settings.flatMap((setting) => setting.runs);
-  const evaluations = kindOf({ kind })?.evaluations;
+  const { evaluations, schema } = kindOf({ kind }) ?? {};
   if (evaluations === 'forecasts') {
     const { panel, parts } = firstOf(runs, readDataSummary) ?? {};
-    if (panel === undefined) return 'the runs do not say how large the data are.';
+    if (panel === undefined) return UNKNOWN;
     const extents = Object.entries(parts ?? {}).map(
       ([name, { samples, days, first, last }]) =>
         `${name} ${count(samples)} samples on ${count(days)} days (${first} to ${last})`,
@@ -80,10 +80,13 @@ function sizesOf({ kind, settings }: DataSet): string {
       ...distinct(splits),
       ...(vocabulary ? [`vocabularies of ${count(vocabulary.source)} and ${count(vocabulary.target)} entries`] : []),
     ];
-    return known.length > 0 ? `${known.join(', ')}.` : 'the runs do not say how large the data are.';
+    return known.length > 0 ? `${known.join(', ')}.` : UNKNOWN;
   }
-  return 'a made-up problem, whose data are drawn by the seed.';
+  if (schema !== undefined && !('data' in schema.shape)) return 'a made-up problem, whose data are drawn by the seed.';
+  return UNKNOWN;
 }
+
+const UNKNOWN = 'the runs do not say how large the data are.';
 
 /** `15 episodes of 250 updates`, or the range where settings differ. */
 function lengthOf(settings: readonly Setting[]): string {

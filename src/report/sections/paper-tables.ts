@@ -1,3 +1,7 @@
+import { curriculum } from '../../schedule/strategies/curriculum.js';
+import { fixed } from '../../schedule/strategies/fixed.js';
+import { learned } from '../../schedule/strategies/learned.js';
+import { mtl } from '../../schedule/strategies/mtl.js';
 import { type Cell, markBest, type SeedEstimate, type Table, textColumn } from '../document.js';
 import { type Labelled, plainLabel, taskSet } from '../labels.js';
 import { estimateOf, forecastMeasure, type Measure } from '../measures.js';
@@ -113,15 +117,15 @@ export const PAPER_ROWS: readonly PaperRow[] = [
   model('mlp', [0.023, 0.022, 0.015], [1.961, 1.962, 1.978], [0.175, 0.164, 0.116]),
   model('trees', [0.038, 0.023, 0.007], [1.883, 1.952, 1.987], [0.297, 0.18, 0.07]),
   model('gat', [0.052, 0.024, 0.015], [1.898, 1.954, 1.973], [0.389, 0.133, 0.113]),
-  scheduled('mtl', 3, [0.061, 0.023, 0.012], [1.862, 1.942, 1.956], [0.467, 0.179, 0.083]),
-  scheduled('curriculum', 3, [0.051, 0.028, 0.016], [1.88, 1.941, 1.962], [0.397, 0.198, 0.112]),
-  scheduled('learned', 3, [0.071, 0.03, 0.017], [1.851, 1.939, 1.963], [0.559, 0.228, 0.126]),
-  scheduled('mtl', 5, [0.057, 0.021, 0.017], [1.875, 1.939, 1.959], [0.444, 0.146, 0.115]),
-  scheduled('curriculum', 5, [0.056, 0.028, 0.015], [1.877, 1.942, 1.962], [0.419, 0.2, 0.11]),
-  scheduled('learned', 5, [0.075, 0.032, 0.021], [1.849, 1.939, 1.955], [0.583, 0.203, 0.117]),
-  scheduled('mtl', 10, [0.052, 0.02, 0.019], [1.882, 1.947, 1.952], [0.403, 0.134, 0.135]),
-  scheduled('curriculum', 10, [0.051, 0.028, 0.016], [1.882, 1.95, 1.961], [0.393, 0.2, 0.117]),
-  scheduled('learned', 10, [0.067, 0.03, 0.022], [1.867, 1.96, 1.942], [0.532, 0.222, 0.16]),
+  scheduled(mtl.name, 3, [0.061, 0.023, 0.012], [1.862, 1.942, 1.956], [0.467, 0.179, 0.083]),
+  scheduled(curriculum.name, 3, [0.051, 0.028, 0.016], [1.88, 1.941, 1.962], [0.397, 0.198, 0.112]),
+  scheduled(learned.name, 3, [0.071, 0.03, 0.017], [1.851, 1.939, 1.963], [0.559, 0.228, 0.126]),
+  scheduled(mtl.name, 5, [0.057, 0.021, 0.017], [1.875, 1.939, 1.959], [0.444, 0.146, 0.115]),
+  scheduled(curriculum.name, 5, [0.056, 0.028, 0.015], [1.877, 1.942, 1.962], [0.419, 0.2, 0.11]),
+  scheduled(learned.name, 5, [0.075, 0.032, 0.021], [1.849, 1.939, 1.955], [0.583, 0.203, 0.117]),
+  scheduled(mtl.name, 10, [0.052, 0.02, 0.019], [1.882, 1.947, 1.952], [0.403, 0.134, 0.135]),
+  scheduled(curriculum.name, 10, [0.051, 0.028, 0.016], [1.882, 1.95, 1.961], [0.393, 0.2, 0.117]),
+  scheduled(learned.name, 10, [0.067, 0.03, 0.022], [1.867, 1.96, 1.942], [0.532, 0.222, 0.16]),
 ];
 
 /** Whether runs are of the paper's stocks on the paper's test days. */
@@ -153,7 +157,7 @@ export function asLabelled({ strategy, model, tasks }: PaperRow): Labelled {
 type Figures = readonly [number, number, number];
 
 function model(name: string, RankIC: Figures, MSE: Figures, ICIR: Figures): PaperRow {
-  return { strategy: 'fixed', model: name, RankIC, MSE, ICIR };
+  return { strategy: fixed.name, model: name, RankIC, MSE, ICIR };
 }
 
 function scheduled(strategy: string, tasks: number, RankIC: Figures, MSE: Figures, ICIR: Figures): PaperRow {
