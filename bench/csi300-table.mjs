@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { markdownBlock } from '../dist/report/files.js';
-import { differences, differencesBlock } from '../dist/report/sections/differences.js';
+import { differencesBlock, methodDifferences } from '../dist/report/sections/differences.js';
 import { paperTables } from '../dist/report/sections/paper-tables.js';
 import { groupRuns } from '../dist/report/settings.js';
 import { isPapersMethod } from '../dist/report/view.js';
@@ -21,7 +21,7 @@ export function tables(file) {
   if (data === undefined || others.length > 0) throw new Error(`${file}: expected runs of one data set`);
   const days = new Map(lines.map((line, i) => [runs[i].folder, line.days]));
   const reader = { series: ({ folder }) => seriesOf(days.get(folder)) };
-  const tested = differences(data, reader);
+  const tested = methodDifferences(data, reader);
   const blocks = paperTables(data, 'csi300').map((table) => ({ kind: 'table', table }));
   const counts = { table: 0, figure: 0 };
   const all = [...blocks, differencesBlock(data, tested, 'csi300')].map((block) => markdownBlock(block, counts));

@@ -6,7 +6,7 @@
 import { createNetwork } from '../dist/forecast/network.js';
 import { Training } from '../dist/optim/index.js';
 import { Random } from '../dist/random.js';
-import { placement } from '../dist/tensor/placement.js';
+import { placement } from '../dist/tensor/index.js';
 import { lossFeeds, lossInputs, lossModel, translationModel } from '../dist/translate/index.js';
 import { MULTI30K, VOCABULARY } from './ours/translation.mjs';
 

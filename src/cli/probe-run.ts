@@ -7,7 +7,7 @@ import { makeFolder, readBytes, writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
 import { createProblem, type TrainConfig } from '../problems/index.js';
 import { Random } from '../random.js';
-import { csv, pngOf } from '../report/files.js';
+import { csvLines, pngOf } from '../report/files.js';
 import {
   EFFECT_COLUMNS,
   effectNotes,
@@ -36,8 +36,8 @@ import {
   createStrategy,
   expectation,
   gainsBySeed,
-  type PlanOptions,
   type ProbePlan,
+  type ProbePlanOptions,
   type Problem,
   planProbe,
   probeEffects,
@@ -48,7 +48,7 @@ import {
 import { MAIN } from '../schedule/probe.js';
 import { textTable } from '../text-table.js';
 
-export interface ProbeRunOptions extends Omit<PlanOptions, 'budget' | 'seed'> {
+export interface ProbeRunOptions extends Omit<ProbePlanOptions, 'budget' | 'seed'> {
   readonly folder: string;
   /** Share of the updates of a training. */
   readonly budget: number;
@@ -320,11 +320,11 @@ export function resultOf({ plan, branches, speed }: ProbeRun, strategy: string):
 }
 
 /** `probe.json`, and the matrix of transfer as `transfer.svg`, `.png` and `.csv`. */
-export function writeResult(folder: string, result: ProbeResult, name: string): void {
+export function writeProbeResult(folder: string, result: ProbeResult, name: string): void {
   const { caption, svg, data } = probeFigure(result, name, 'transfer');
   writeFileAtomic(join(folder, 'transfer.svg'), svg);
   writeFileAtomic(join(folder, 'transfer.png'), pngOf(svg));
-  writeFileAtomic(join(folder, 'transfer.csv'), csv(data.columns, data.rows));
+  writeFileAtomic(join(folder, 'transfer.csv'), csvLines(data.columns, data.rows));
   writeFileAtomic(
     join(folder, 'probe.json'),
     `${JSON.stringify({ format: 'tcts probe 1', version: toolVersion, configuration: name, caption, ...result }, null, 2)}\n`,

@@ -59,7 +59,7 @@ async function probeCommand(given: string, flags: ProbeFlags): Promise<void> {
   const { trainConfigSchema, withModules } = await import('../problems/index.js');
   const { probeRun } = await import('./probe-run.js');
   const { requireFixedSizes } = await import('./sizing.js');
-  const { probeText, resultOf, writeResult } = await import('./probe-run.js');
+  const { probeText, resultOf, writeProbeResult } = await import('./probe-run.js');
 
   const config = await withModules(() => loadConfig(trainConfigSchema, file, { set: flags.set }));
   requireFixedSizes(config, 'a probe');
@@ -75,7 +75,7 @@ async function probeCommand(given: string, flags: ProbeFlags): Promise<void> {
     return;
   }
   const result = resultOf(run, config.strategy.name);
-  writeResult(folder, result, basename(file));
+  writeProbeResult(folder, result, basename(file));
   const printed = flags.json ? JSON.stringify({ folder, ...result }) : `${probeText(result)}\n\nresults: ${folder}`;
   process.stdout.write(`${printed}\n`);
   if (write === undefined) return;

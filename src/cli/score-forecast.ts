@@ -14,7 +14,7 @@ interface ForecastFlags extends ForecastColumns {
 }
 
 /** `tcts score forecast`. */
-export function registerForecast(score: Command): void {
+export function registerScoreForecast(score: Command): void {
   score
     .command('forecast')
     .description('IC, ICIR, RankIC, RankICIR, MSE and z-scored MSE of a forecast')

@@ -26,7 +26,7 @@ import {
   terMetric,
 } from '../metrics/index.js';
 import { positiveNumber, wholeNumber } from './flags.js';
-import { registerForecast } from './score-forecast.js';
+import { registerScoreForecast } from './score-forecast.js';
 import { readAligned } from './score-input.js';
 import { registerLatency } from './score-latency.js';
 import { print, warn } from './terminal.js';
@@ -49,7 +49,7 @@ Examples:
   registerChrfAndTer(score);
   registerCompare(score);
   registerLatency(score);
-  registerForecast(score);
+  registerScoreForecast(score);
 }
 
 interface TextFlags extends BleuFlags {

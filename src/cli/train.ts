@@ -1,11 +1,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import type { DeviceChoice } from '../devices.js';
 import { InputError } from '../errors.js';
 import { launch, Ranks } from '../ranks.js';
+import { runConfigFile } from '../run/folder.js';
 import { INTERRUPTED } from '../run/progress.js';
 import { formatFigure, wrapped } from '../text-table.js';
 import { deviceOption, mapOf, type QueueFlags, queueOptions, setOption, wholeNumber } from './flags.js';
@@ -95,7 +95,7 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
       file: target,
     });
   }
-  const file = isFolder ? join(target, 'config.yaml') : configFile(target);
+  const file = isFolder ? runConfigFile(target) : configFile(target);
   const config = await loadTrainConfig(file, assignments(options));
   const folder = isFolder ? target : runPath(config, file);
   const { resume, until, quiet, cores, queue, queueName } = options;

@@ -1,18 +1,18 @@
-import { join } from 'node:path';
 import type { z } from 'zod';
 import { InputError } from '../errors.js';
 import { DivergedError } from '../optim/index.js';
 import { createProblem, memberPlan, type TrainConfig, type trainConfigSchema } from '../problems/index.js';
 import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
+import { bestFile } from '../run/checkpoint.js';
 import {
   bestCheckpoint,
   checkpointFolder,
   latestCheckpoint,
+  type RunSession,
   runPath,
   runSession,
   runSharedSession,
-  type Session,
   type SessionOutcome,
   type Snapshot,
   shareSnapshot,
@@ -116,7 +116,7 @@ export async function trainingRun(given: TrainConfig, options: TrainingRunOption
     const total = totalUpdates(extent, strategy);
     const logEvery = config.logging.everySteps;
     const sessionOptions = { folder, config, resume, total, until, quiet };
-    const loop = async (session: Session): Promise<void> => {
+    const loop = async (session: RunSession): Promise<void> => {
       if (isFirst) problem.saveFiles?.(folder);
       try {
         await train(subject, session, {
@@ -190,7 +190,7 @@ function bestState(folder: string, step: number): Snapshot {
     const found = saved === undefined ? 'it is missing' : `it is that of update ${saved.step}`;
     throw new InputError(
       `expected the best model of the run, that of update ${step}, but ${found}; result.json is left as it was`,
-      { file: join(checkpoints, 'best.safetensors') },
+      { file: bestFile(checkpoints) },
     );
   }
   return partOf(trainedState(saved), 'problem');

@@ -6,7 +6,7 @@ import type { SplitDates } from './data/calendar.js';
 import { backtestSchema } from './evaluation/portfolio.js';
 import { dateKey } from './formats/format.js';
 import { dataSchema, madeUpData } from './formats/index.js';
-import { modelSchema } from './models/index.js';
+import { forecastModelSchema } from './models/index.js';
 
 /** A length of time: whole months, and days. */
 export interface Length {
@@ -165,7 +165,7 @@ export const forecastSchema = z.strictObject({
       .describe('Training label: rank among the stocks of the day, spread like N(0, 1), or the return itself.'),
   }).describe('What is forecast.'),
   get model() {
-    return modelSchema();
+    return forecastModelSchema();
   },
   sharing: z
     .enum(['heads', 'shared', 'embedding'])

@@ -1,6 +1,5 @@
-import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { writeFileAtomic } from '../files.js';
+import { saveDataSummary } from '../run/index.js';
 import type { MemberPlan, MemberRun } from '../schedule/problem-kind.js';
 import {
   datesOf,
@@ -47,7 +46,7 @@ export async function planMembers(
     notes: noted.map(noteInWords),
     saveFiles: (folder) => {
       const summary = { panel: summarise(panel), windows, seeds, notes: noted };
-      writeFileAtomic(join(folder, 'data.json'), `${JSON.stringify(summary, null, 1)}\n`);
+      saveDataSummary(folder, summary);
     },
     test: async (run, threads) => {
       if (!config.test) return null;
@@ -100,7 +99,7 @@ function plannedWindows(config: ForecastConfig, walkForward: WalkForward, { cale
 const OPEN_END = '9999-12-31';
 
 /** What windows are laid over. */
-export interface Extent {
+export interface WindowExtent {
   readonly calendar: readonly string[];
   /** First and last day that a window may touch. */
   readonly from: string;
@@ -114,7 +113,7 @@ export interface Extent {
  * the test parts follow each other without gap or overlap, and nothing in a window depends on how far the data go on. The
  * last one is the last with a label in its test part.
  */
-export function windowsOf(walkForward: WalkForward, { calendar, from, to, reach }: Extent): SplitDates[] {
+export function windowsOf(walkForward: WalkForward, { calendar, from, to, reach }: WindowExtent): SplitDates[] {
   const [train, validation, step] = (['train', 'validation', 'step'] as const).map((key) => {
     const parsed = parseLength(walkForward[key]);
     if (parsed !== undefined) return parsed;

@@ -35,7 +35,7 @@ import {
 import { columnCount } from './data/features.js';
 import { normaliserToJson } from './data/normaliser.js';
 import { BatchSampler, type BatchSamplerState } from './data/panel.js';
-import { warmStart } from './forecaster.js';
+import { warmStartForecast } from './forecaster.js';
 import { noteInWords } from './formats/format.js';
 import { modelNamed } from './models/index.js';
 import {
@@ -123,7 +123,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       forwardWorkers: cores,
       // Networks that need the whole batch are other functions in evaluation mode, by more than dropout.
       gradientOf: wholeBatch ? network.evaluated : undefined,
-      start: run === undefined ? undefined : (arena) => warmStart(arena, run),
+      start: run === undefined ? undefined : (arena) => warmStartForecast(arena, run),
     });
     try {
       return new ForecastProblem(config, data, network, training, random);

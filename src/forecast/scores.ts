@@ -38,14 +38,14 @@ import type { Part } from './data/dataset.js';
 import { labelTable } from './data/labels.js';
 import type { PricePanel, Samples } from './data/panel.js';
 
-export type Measure = 'loss' | 'IC' | 'RankIC';
+export type MeasureName = 'loss' | 'IC' | 'RankIC';
 
 /**
  * ℳ of the main task, higher is better: minus the mean loss of all samples with a label, or the mean over days of the
  * correlation within the day.
  */
 export function validationPerformance(
-  measure: Measure,
+  measure: MeasureName,
   loss: LossName,
   part: Part,
   forecasts: Float32Array,

@@ -39,7 +39,10 @@ export interface Safetensors {
 }
 
 /** The bytes of a file with these tensors. */
-export function encode(tensors: ReadonlyMap<string, StoredTensor>, metadata: Metadata = {}): Uint8Array<ArrayBuffer> {
+export function encodeSafetensors(
+  tensors: ReadonlyMap<string, StoredTensor>,
+  metadata: Metadata = {},
+): Uint8Array<ArrayBuffer> {
   const all = pieces(tensors, metadata);
   const bytes = new Uint8Array(all.reduce((sum, piece) => sum + piece.length, 0));
   let at = 0;
@@ -51,7 +54,7 @@ export function encode(tensors: ReadonlyMap<string, StoredTensor>, metadata: Met
 }
 
 /** The tensors of a file's bytes, as views where the alignment allows it. `file` is the name for error messages. */
-export function decode(bytes: Uint8Array<ArrayBuffer>, file: string): Safetensors {
+export function decodeSafetensors(bytes: Uint8Array<ArrayBuffer>, file: string): Safetensors {
   const { header, data } = split(bytes, file);
   const { __metadata__: metadata = {}, ...entries } = header;
   if (!isRecord(metadata) || !Object.values(metadata).every((value) => typeof value === 'string')) {
@@ -86,7 +89,7 @@ export function decode(bytes: Uint8Array<ArrayBuffer>, file: string): Safetensor
 
 /** Reads a safetensors file; a damaged one is refused. */
 export function readSafetensors(path: string): Safetensors {
-  return decode(readBytes(path), path);
+  return decodeSafetensors(readBytes(path), path);
 }
 
 /** Writes the file atomically, without a second copy of the tensors in memory. */

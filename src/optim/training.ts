@@ -101,14 +101,14 @@ export interface Engine {
   /** Bytes sent to a device and got from it so far. */
   readonly traffic: { readonly up: number; readonly down: number };
   /** The programs that an update of a batch runs, with what they are given. */
-  programs(batch: Feeds): Promise<StepProgram[]>;
+  programs(batch: Feeds): Promise<UpdateProgram[]>;
   close(): Promise<void>;
 }
 
 type Outputs = Readonly<Record<string, Value>>;
 
 /** A program of an update, with the values of its inputs. */
-export interface StepProgram {
+export interface UpdateProgram {
   readonly executable: Executable;
   readonly feeds: DeviceFeeds;
 }
@@ -255,7 +255,7 @@ export class Training {
   }
 
   /** The programs that an update of this batch runs, with what they are given: to look at where they are computed. */
-  programs(batch: Feeds): Promise<StepProgram[]> {
+  programs(batch: Feeds): Promise<UpdateProgram[]> {
     return this.engine.programs(batch);
   }
 

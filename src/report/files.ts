@@ -76,7 +76,7 @@ function writeBlock(block: Block, write: (name: string, data: string | Uint8Arra
   }
   if (block.kind === 'figure') {
     const { id, svg, data } = block.figure;
-    write(`figures/${id}.csv`, csv(data.columns, data.rows));
+    write(`figures/${id}.csv`, csvLines(data.columns, data.rows));
     writePicture(`figures/${id}`, svg, write);
   }
 }
@@ -139,11 +139,11 @@ function escapeMarkdown(text: string): string {
 export function csvTable({ columns, rows }: Pick<Table, 'columns' | 'rows'>): string {
   const head = columns.flatMap(csvHead);
   const body = rows.map(({ cells }) => cells.flatMap((cell, i) => csvCells(cell, columns[i])));
-  return csv(head, body);
+  return csvLines(head, body);
 }
 
 /** Text as CSV (RFC 4180): quoted where it must be. */
-export function csv(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+export function csvLines(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   return [head, ...rows].map((row) => `${row.map(csvText).join(',')}\n`).join('');
 }
 

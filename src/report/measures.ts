@@ -14,8 +14,8 @@ import {
 import { groupBy } from '../metrics/statistics.js';
 import { kindOf } from '../problems/index.js';
 import { Random } from '../random.js';
-import { type ForecastFigures, type TranslationFigures, validationMeasure } from '../run/index.js';
-import { type Estimate, estimate } from './document.js';
+import { type SavedForecastFigures, type TranslationFigures, validationMeasure } from '../run/index.js';
+import { type SeedEstimate, seedEstimate } from './document.js';
 import { meanSeries, metricOf, type Series, type SeriesReader } from './reader.js';
 import type { ReportedRun } from './runs.js';
 import type { DataSet, Setting } from './settings.js';
@@ -42,7 +42,7 @@ export interface Decoding {
 }
 
 /** How good the main task was on validation data, higher is better: what models are chosen by. */
-export const validationPerformance: Measure = {
+export const performanceMeasure: Measure = {
   name: 'validation performance',
   digits: 4,
   better: 'higher',
@@ -52,7 +52,7 @@ export const validationPerformance: Measure = {
 /** The same as people read it, such as a loss. */
 export function shownValidation({ settings }: DataSet): Measure {
   const { name, better, shown } = validationMeasure(settings[0]?.runs[0]?.config ?? {});
-  return { name, digits: 4, better, of: (run, setting) => shown(validationPerformance.of(run, setting)) };
+  return { name, digits: 4, better, of: (run, setting) => shown(performanceMeasure.of(run, setting)) };
 }
 
 /** A score of the forecasts of the test part, from the evaluation or, without one, from the end of the training. */
@@ -66,7 +66,7 @@ export function forecastMeasure(name: 'RankIC' | 'IC' | 'RankICIR' | 'ICIR' | 'z
 }
 
 /** The evaluation of a run on the test part. */
-export function testForecast(run: ReportedRun): ForecastFigures | undefined {
+export function testForecast(run: ReportedRun): SavedForecastFigures | undefined {
   // Those that took something else out of the forecasts than the run does are in folders of other names.
   return run.evaluations.forecasts.find(({ split, folder }) => split === 'test' && !isVariant(basename(folder)));
 }
@@ -108,8 +108,8 @@ export function commonDecoding({ settings }: DataSet): Decoding | undefined {
 }
 
 /** The measure over the seeds of a setting. */
-export function estimateOf(setting: Setting, measure: Measure): Estimate | undefined {
-  return estimate(
+export function estimateOf(setting: Setting, measure: Measure): SeedEstimate | undefined {
+  return seedEstimate(
     setting.runs.map((run) => measure.of(run, setting)),
     measure.digits,
   );

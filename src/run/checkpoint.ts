@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { readBytes } from '../files.js';
-import { decode, encode, type StoredTensor } from '../optim/safetensors.js';
+import { decodeSafetensors, encodeSafetensors, type StoredTensor } from '../optim/safetensors.js';
 import { ANYONE, type Owner, writeAsOwner } from './lock.js';
 
 /** Everything a run has to remember at one moment. */
@@ -77,9 +77,14 @@ export function saveCheckpoint(folder: string, checkpoint: Checkpoint, options: 
   return path;
 }
 
+/** The best checkpoint of a folder of checkpoints. */
+export function bestFile(folder: string): string {
+  return join(folder, BEST);
+}
+
 /** Writes `best.safetensors`, which no later checkpoint pushes out. */
 export function saveBest(folder: string, checkpoint: Checkpoint, { owner = ANYONE }: Pick<SaveOptions, 'owner'> = {}) {
-  const path = join(folder, BEST);
+  const path = bestFile(folder);
   writeAsOwner(owner, path, encodeCheckpoint(checkpoint));
   return path;
 }
@@ -112,7 +117,7 @@ export function* wholeCheckpoints(folder: string, warn: Warn): Generator<SavedCh
 
 /** The checkpoint with the best score, if one was saved. */
 export function bestCheckpoint(folder: string): SavedCheckpoint | undefined {
-  const path = join(folder, BEST);
+  const path = bestFile(folder);
   return existsSync(path) ? readCheckpoint(path) : undefined;
 }
 
@@ -160,7 +165,7 @@ export function checkpointFolder(run: string): string {
 /** Reads a checkpoint and makes sure that not a byte of it has changed since it was written. */
 export function readCheckpoint(path: string): SavedCheckpoint {
   const bytes = readBytes(path);
-  const { tensors, metadata } = decode(bytes, path);
+  const { tensors, metadata } = decodeSafetensors(bytes, path);
   const at = checksumOffset(bytes);
   if (metadata.format !== FORMAT || at < 0) throw new InputError('it is not a checkpoint of tcts', { file: path });
   if (metadata.sha256 !== digest(bytes, at)) {
@@ -172,7 +177,7 @@ export function readCheckpoint(path: string): SavedCheckpoint {
 /** The checksum covers every byte of the file but its own, which count as zeros. */
 function encodeCheckpoint({ step, tensors, state }: Checkpoint): Uint8Array {
   const metadata = { sha256: '0'.repeat(DIGITS), format: FORMAT, step: String(step), state: exactStringify(state) };
-  const bytes = encode(tensors, metadata);
+  const bytes = encodeSafetensors(tensors, metadata);
   const at = checksumOffset(bytes);
   bytes.set(Buffer.from(digest(bytes, at)), at);
   return bytes;

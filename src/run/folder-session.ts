@@ -9,16 +9,16 @@ import {
   EarlyStopping,
   type EarlyStoppingState,
   type Resumable,
-  type Session,
-  type SessionOptions,
+  type RunSession,
+  type RunSessionOptions,
   type SessionOutcome,
 } from './session.js';
 import { toolVersion } from './versions.js';
 
 /** The session of a run that has a folder. */
-export class FolderSession implements Session {
+export class FolderSession implements RunSession {
   private readonly folder: string;
-  private readonly options: SessionOptions;
+  private readonly options: RunSessionOptions;
   private readonly run: OwnedRunFolder;
   private readonly subject: Resumable;
   private readonly metrics: MetricsLog;
@@ -38,7 +38,7 @@ export class FolderSession implements Session {
   /** Checkpoints that could not be read. */
   private readonly damaged = new Set<string>();
 
-  constructor(run: OwnedRunFolder, options: SessionOptions, subject: Resumable) {
+  constructor(run: OwnedRunFolder, options: RunSessionOptions, subject: Resumable) {
     const { saving, earlyStopping, logging } = options.config;
     this.folder = run.path;
     this.options = options;

@@ -145,6 +145,16 @@ export function isRun(path: string): boolean {
   return existsSync(join(path, INFO));
 }
 
+/** The configuration of a run. */
+export function runConfigFile(run: string): string {
+  return join(run, CONFIG);
+}
+
+/** The files that describe a run: its configuration, and what became of it. */
+export function descriptionFiles(run: string): string[] {
+  return [join(run, INFO), runConfigFile(run)];
+}
+
 /** A run folder that was found. */
 export interface FoundRun {
   readonly path: string;

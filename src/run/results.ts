@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { fitting, readJsonFile } from '../files.js';
+import { fitting, readJsonFile, writeFileAtomic } from '../files.js';
 import type { WriteFile } from './session.js';
 
 /** JSON has no NaN: a figure that is undefined is written as null. */
@@ -155,7 +155,7 @@ const translationScores = z.object({
 });
 
 /** What `tcts evaluate` wrote about a forecast on one part of the data. */
-export type ForecastFigures = z.output<typeof forecastScores> & { readonly folder: string };
+export type SavedForecastFigures = z.output<typeof forecastScores> & { readonly folder: string };
 
 /** What `tcts evaluate` wrote about a translation under one policy. */
 export type PolicyFigures = z.output<typeof translationScores> & { readonly folder: string };
@@ -165,7 +165,7 @@ export type TranslationFigures = PolicyFigures & { readonly k: number };
 
 /** Everything below `evaluation/` of a run folder. */
 export interface Evaluations {
-  readonly forecasts: readonly ForecastFigures[];
+  readonly forecasts: readonly SavedForecastFigures[];
   readonly translations: readonly TranslationFigures[];
   /** Translations under another policy than wait-k. */
   readonly policies: readonly PolicyFigures[];
@@ -176,7 +176,7 @@ export function readEvaluations(run: string): Evaluations {
   const all = evaluationFolders(run).map(readScores);
   const translations = all.filter((one): one is PolicyFigures => 'k' in one);
   return {
-    forecasts: all.filter((one): one is ForecastFigures => !('k' in one)),
+    forecasts: all.filter((one): one is SavedForecastFigures => !('k' in one)),
     translations: translations.filter((one): one is TranslationFigures => typeof one.k === 'number'),
     policies: translations.filter(({ k }) => typeof k !== 'number'),
   };
@@ -186,17 +186,59 @@ export function readEvaluations(run: string): Evaluations {
 export function evaluationFolders(run: string): string[] {
   const folder = join(run, EVALUATION);
   const names = existsSync(folder) ? readdirSync(folder).sort() : [];
-  return names.map((name) => join(folder, name)).filter((path) => existsSync(join(path, SCORES)));
+  return names.map((name) => join(folder, name)).filter((path) => existsSync(scoresFile(path)));
+}
+
+/** The file with the figures of an evaluation. */
+export function scoresFile(evaluation: string): string {
+  return join(evaluation, SCORES);
+}
+
+/** Writes the figures of an evaluation, as `readScores` and `readEvaluatedData` read them. */
+export function writeScores(evaluation: string, figures: object): void {
+  writeFileAtomic(scoresFile(evaluation), `${JSON.stringify(figures, null, 2)}\n`);
+}
+
+/** The data that an evaluation was made on; undefined where it is not there or does not say. */
+export function readEvaluatedData(evaluation: string): EvaluatedData | undefined {
+  const file = scoresFile(evaluation);
+  return existsSync(file)
+    ? readJsonFile(file, z.looseObject({ data: evaluatedDataSchema.optional() })).data
+    : undefined;
 }
 
 /** The `scores.json` of an evaluation. */
-export function readScores(folder: string): ForecastFigures | PolicyFigures {
-  const file = join(folder, SCORES);
+export function readScores(folder: string): SavedForecastFigures | PolicyFigures {
+  const file = scoresFile(folder);
   const content = readJsonFile(file, z.looseObject({}));
   return 'k' in content
     ? { ...fitting(content, translationScores, file), folder }
     : { ...fitting(content, forecastScores, file), folder };
 }
+
+const part = z.object({ samples: z.number(), days: z.number(), first: z.string(), last: z.string() });
+
+const dataSummary = z.looseObject({
+  panel: z.object({ stocks: z.number(), days: z.number() }).optional(),
+  /** Absent where the run consists of others, each with parts of its own. */
+  parts: z.object({ train: part, validation: part, test: part }).optional(),
+});
+
+/** What a run says of its data, as far as others read it. */
+export type DataSummary = z.output<typeof dataSummary>;
+
+/** Writes what a run has learned from: how large the data are, and what was noticed in them. */
+export function saveDataSummary(run: string, summary: object): void {
+  writeFileAtomic(join(run, DATA), `${JSON.stringify(summary, null, 1)}\n`);
+}
+
+/** What `saveDataSummary` has written; undefined where nothing was. */
+export function readDataSummary(run: string): DataSummary | undefined {
+  const file = join(run, DATA);
+  return existsSync(file) ? readJsonFile(file, dataSummary) : undefined;
+}
+
+const DATA = 'data.json';
 
 /** Where an evaluation is kept: other data never take the place of the run's own. */
 export function evaluationFolder(run: string, name: string, { name: data, digest, own }: EvaluatedData): string {

@@ -20,7 +20,7 @@ export interface Resumable {
 }
 
 /** A run at work, as its loop sees it. Steps count from 1. */
-export interface Session {
+export interface RunSession {
   /** Number of the last step that is done, in the run that is resumed if there was one; 0 at the beginning. */
   readonly step: number;
   /** A signal asks to stop. */
@@ -50,7 +50,7 @@ export type SessionConfig = {
 };
 
 /** Where and how a session runs. */
-export interface SessionOptions {
+export interface RunSessionOptions {
   /** The run folder. */
   readonly folder: string;
   /** The resolved configuration. */
@@ -123,9 +123,9 @@ export type Conclude = (outcome: SessionOutcome, write: WriteFile) => Promise<vo
  * more.
  */
 export async function runSession(
-  options: SessionOptions,
+  options: RunSessionOptions,
   subject: Resumable,
-  loop: (session: Session) => Promise<void>,
+  loop: (session: RunSession) => Promise<void>,
   conclude?: Conclude,
 ): Promise<SessionOutcome> {
   const { folder, config, resume = false } = options;
@@ -142,9 +142,9 @@ export async function runSession(
 
 async function runInFolder(
   run: OwnedRunFolder,
-  options: SessionOptions,
+  options: RunSessionOptions,
   subject: Resumable,
-  loop: (session: Session) => Promise<void>,
+  loop: (session: RunSession) => Promise<void>,
 ): Promise<SessionOutcome> {
   let session: FolderSession | undefined;
   try {
@@ -174,7 +174,7 @@ function recordFailure(run: OwnedRunFolder, unchanged: boolean): void {
 }
 
 /** A session that keeps in memory what others write to a run folder. */
-export interface TransientSession extends Session {
+export interface TransientSession extends RunSession {
   /** What was logged. */
   readonly records: readonly LogRecord[];
   /** The state at the best score. */

@@ -5,9 +5,9 @@ import type { LogRecord } from './metrics-log.js';
 import {
   type Conclude,
   type Resumable,
+  type RunSession,
+  type RunSessionOptions,
   runSession,
-  type Session,
-  type SessionOptions,
   type SessionOutcome,
 } from './session.js';
 
@@ -17,15 +17,15 @@ import {
  */
 export async function runSharedSession(
   ranks: Ranks,
-  options: SessionOptions,
+  options: RunSessionOptions,
   subject: Resumable,
-  loop: (session: Session) => Promise<void>,
+  loop: (session: RunSession) => Promise<void>,
   conclude: Conclude = async () => {},
 ): Promise<SessionOutcome> {
   if (ranks.rank === 0) {
     const resumeCommand = `mpirun -n ${ranks.size} tcts train --resume ${options.folder}`;
     const shared = { resumeCommand, ...options, processes: ranks.size };
-    const shareLoop = async (folder: Session) => {
+    const shareLoop = async (folder: RunSession) => {
       const session = new SharedSession(ranks, folder);
       shareSnapshot(ranks, session.step > 0 ? subject.capture() : undefined);
       await loop(session);
@@ -56,13 +56,13 @@ export function shareSnapshot(ranks: Ranks, own: Snapshot | undefined): Snapshot
 }
 
 /** The session of one of the ranks. Rank 0 shares with all what it learns from its folder. */
-class SharedSession implements Session {
+class SharedSession implements RunSession {
   private view: View;
 
   constructor(
     private readonly ranks: Ranks,
     /** Rank 0's own session. */
-    private readonly folder: Session | undefined,
+    private readonly folder: RunSession | undefined,
   ) {
     this.view = this.look();
   }
@@ -79,7 +79,7 @@ class SharedSession implements Session {
     return this.view.shouldStop;
   }
 
-  get bestSoFar(): Session['bestSoFar'] {
+  get bestSoFar(): RunSession['bestSoFar'] {
     return this.view.bestSoFar;
   }
 
@@ -95,7 +95,7 @@ class SharedSession implements Session {
     this.folder?.log(step, record);
   }
 
-  progress(...progress: Parameters<Session['progress']>): void {
+  progress(...progress: Parameters<RunSession['progress']>): void {
     this.folder?.progress(...progress);
   }
 
@@ -103,7 +103,7 @@ class SharedSession implements Session {
     this.folder?.note(text);
   }
 
-  best(...score: Parameters<Session['best']>): boolean {
+  best(...score: Parameters<RunSession['best']>): boolean {
     const isBest = this.ranks.fromFirst(this.folder?.best(...score))!;
     this.view = this.look();
     return isBest;
@@ -128,7 +128,7 @@ class SharedSession implements Session {
 }
 
 /** What all ranks know of rank 0's session: the same in all, even if a signal arrives in between. */
-type View = Pick<Session, 'step' | 'stopRequested' | 'shouldStop' | 'bestSoFar'>;
+type View = Pick<RunSession, 'step' | 'stopRequested' | 'shouldStop' | 'bestSoFar'>;
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 

@@ -3,7 +3,7 @@ import { InputError } from '../errors.js';
 import {
   DURATION,
   type Resumable,
-  type Session,
+  type RunSession,
   type Snapshot,
   section,
   type ValidationMeasure,
@@ -247,7 +247,7 @@ export interface TrainOptions extends Extent {
  */
 export async function train<Batch>(
   { problem, strategy, course }: Trainee<Batch>,
-  session: Session,
+  session: RunSession,
   options: TrainOptions,
 ): Promise<void> {
   const { logEvery = 100, validation = PERFORMANCE, onEpisode } = options;

@@ -1,7 +1,7 @@
 // For the schema of a problem of one's own.
 export { z } from 'zod';
 // What `train` runs in: with a folder, or without.
-export { runSession, type Session, type SessionOptions, transientSession } from '../run/index.js';
+export { type RunSession, type RunSessionOptions, runSession, transientSession } from '../run/index.js';
 export * from './algorithm1.js';
 export * from './algorithm1.js';
 export {
@@ -20,8 +20,8 @@ export {
   type Arm,
   type Branch,
   branchKey,
-  type PlanOptions,
   type ProbePlan,
+  type ProbePlanOptions,
   type ProbeStep,
   planProbe,
   probeArms,

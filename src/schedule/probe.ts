@@ -31,7 +31,7 @@ export interface ProbePlan {
 }
 
 /** Size and seeds of a probe. */
-export interface PlanOptions {
+export interface ProbePlanOptions {
   /** Updates that the probe may make. */
   readonly budget: number;
   /** The first of the seeds, which follow each other. */
@@ -91,7 +91,7 @@ export const without = (task: string) => `uniform − ${task}`;
  * the known-answer problem 8 seeds with branches of 2 updates find more than 5 with 4. A second checkpoint shows another
  * stage of the training; leaving single tasks out changes a mix least. Both are for budgets that leave room.
  */
-export function planProbe(problem: Pick<Problem, 'tasks' | 'main'>, options: PlanOptions): ProbePlan {
+export function planProbe(problem: Pick<Problem, 'tasks' | 'main'>, options: ProbePlanOptions): ProbePlan {
   const { tasks, main } = problem;
   const { budget, seed, trunk: part = 1 / 4 } = options;
   if (!(part > 0 && part < 1))

@@ -89,7 +89,7 @@ export interface Teacher {
   readonly noise: number;
 }
 
-export interface LinearOptions {
+export interface LinearProblemOptions {
   /** The tasks, numbered from 1. */
   readonly teachers: readonly Teacher[];
   /** Name of the main task. */
@@ -148,7 +148,7 @@ export class LinearProblem implements Problem<LinearBatch> {
   private random: Random;
   private readonly weights: Float64Array;
 
-  constructor({ teachers, main, answers, random, batch = 16, learningRate = 0.1 }: LinearOptions) {
+  constructor({ teachers, main, answers, random, batch = 16, learningRate = 0.1 }: LinearProblemOptions) {
     this.teachers = teachers;
     this.tasks = teachers.map(({ name }, i) => ({ name, number: i + 1 }));
     this.main = taskIndex(this.tasks, main, 'main');

@@ -63,7 +63,7 @@ export const seriesSchema = z.strictObject({
 export type SeriesConfig = z.output<typeof seriesSchema>;
 
 /** The horizons of a configuration, ascending. */
-export function horizonsOf({ tasks }: Pick<SeriesConfig, 'tasks'>): number[] {
+export function seriesHorizons({ tasks }: Pick<SeriesConfig, 'tasks'>): number[] {
   return [...tasks].sort((a, b) => a - b);
 }
 

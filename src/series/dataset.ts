@@ -1,8 +1,8 @@
 import { InputError } from '../errors.js';
 import { mean } from '../metrics/index.js';
 import { Random } from '../random.js';
-import { horizonsOf, type SeriesConfig } from './config.js';
-import { openTable, type SeriesDataConfig, type Table } from './table.js';
+import { type SeriesConfig, seriesHorizons } from './config.js';
+import { openTable, type SeriesDataConfig, type SeriesTable } from './table.js';
 
 /** A series cut into parts, all of it scaled by the rows and samples of the training part alone. */
 export interface SeriesData extends Corrupted {
@@ -40,9 +40,9 @@ export function openSeries(config: SeriesConfig): SeriesData {
 }
 
 /** Cuts a table into the samples of all parts. */
-export function seriesData(config: SeriesConfig, table: Table): SeriesData {
+export function seriesData(config: SeriesConfig, table: SeriesTable): SeriesData {
   const { window, step } = config;
-  const horizons = horizonsOf(config);
+  const horizons = seriesHorizons(config);
   const main = horizons.indexOf(config.main);
   if (main < 0) {
     throw new InputError(`${config.main} is not among the tasks ${horizons.join(', ')}`, { key: 'problem.main' });

@@ -1,11 +1,10 @@
-import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
 import { gru, linear } from '../nn/index.js';
 import type { InputTypes, Model } from '../optim/index.js';
 import { Random, type RandomState } from '../random.js';
 import type { Snapshot } from '../run/index.js';
+import { saveDataSummary } from '../run/results.js';
 import {
   type Assignment,
   type FeatureGroup,
@@ -92,7 +91,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     const { random, threads, workers, device, updates, ranks, note } = context;
     const data = openSeries(config);
     if (data.filled > 0) note?.(`data: ${data.filled} missing cells, each filled with the value before`);
-    const network = createNetwork({
+    const network = createSeriesNetwork({
       ...config.model,
       window: config.window,
       columns: data.names.length,
@@ -210,7 +209,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       normaliser,
       labelScales,
     };
-    writeFileAtomic(join(folder, 'data.json'), `${JSON.stringify(summary, null, 1)}\n`);
+    saveDataSummary(folder, summary);
   }
 
   /** Brings what `capture` reads into memory. */
@@ -318,7 +317,7 @@ function* piecesOf(samples: Int32Array): Generator<Int32Array> {
   for (let from = 0; from < samples.length; from += PIECE) yield samples.slice(from, from + PIECE);
 }
 
-export interface NetworkOptions {
+export interface SeriesNetworkOptions {
   readonly hidden: number;
   readonly layers: number;
   /** T. */
@@ -330,7 +329,7 @@ export interface NetworkOptions {
 }
 
 /** A GRU over the window and a linear output for each task, as programs. */
-export interface Network {
+export interface SeriesNetwork {
   /** `x` [T, B, D]. */
   readonly inputs: InputTypes;
   /** Output `forecasts` [B, K]. */
@@ -341,7 +340,7 @@ export interface Network {
   readonly training: Model<InputTypes>;
 }
 
-export function createNetwork({ hidden, layers, window, columns, tasks }: NetworkOptions): Network {
+export function createSeriesNetwork({ hidden, layers, window, columns, tasks }: SeriesNetworkOptions): SeriesNetwork {
   const inputs = { x: f32(window, 'B', columns) };
   const forecasts = (p: Parameters, x: Tensor): Tensor => {
     const { last } = gru(p.under('trunk'), x, { hidden, layers });

@@ -4,7 +4,7 @@ import { InputError } from '../errors.js';
 import { Random } from '../random.js';
 
 /** A series of several columns, in the order of time. */
-export interface Table {
+export interface SeriesTable {
   /** Names of the columns, the date left out. */
   readonly names: readonly string[];
   /** [column][row] */
@@ -25,7 +25,7 @@ export interface TableFormat<S extends TableSchema = TableSchema> {
   /** What its data are called where it makes them up. Default: it reads them. */
   readonly madeUp?: string;
   /** Reads the table. */
-  read(source: z.output<S>): Table;
+  read(source: z.output<S>): SeriesTable;
 }
 
 export type TableSchema = z.ZodObject<{ format: z.ZodLiteral<string> }, z.core.$strict>;
@@ -81,7 +81,7 @@ export function seriesDataSchema(): z.ZodType<SeriesDataConfig> {
   return z.discriminatedUnion('format', schemas).describe('Where the series comes from.');
 }
 
-export function openTable(config: SeriesDataConfig): Table {
+export function openTable(config: SeriesDataConfig): SeriesTable {
   const format = tableFormats.find(({ schema }) => schema.shape.format.value === config.format);
   if (format === undefined) throw new InputError(`there is no format ${config.format}`, { key: 'problem.data.format' });
   return format.read(config);
@@ -91,7 +91,7 @@ export function openTable(config: SeriesDataConfig): Table {
  * Reads a CSV file with a line of names. The date is in the first column whose first cell is one; it must not go back
  * from one row to the next.
  */
-export function readTable({ path: file, missing }: Pick<z.output<typeof csvSchema>, 'path' | 'missing'>): Table {
+export function readTable({ path: file, missing }: Pick<z.output<typeof csvSchema>, 'path' | 'missing'>): SeriesTable {
   const [{ cells: header } = { cells: [] }, ...rows] = readCsvTable(file);
   if (rows.length === 0) throw new InputError('expected a line of names and rows of numbers below it', { file });
   const date = rows[0].cells.findIndex((cell) => momentOf(cell) !== undefined);
@@ -156,7 +156,7 @@ function momentOf(text: string): number | undefined {
  * The target follows the load of six and the weather of twelve hours ago: what it will be is in the window, for every
  * horizon another mix of the same values.
  */
-export function syntheticSeries(options: { readonly rows: number; readonly seed: number }): Table {
+export function syntheticSeries(options: { readonly rows: number; readonly seed: number }): SeriesTable {
   const { rows, seed } = options;
   const random = new Random(seed).fork('series');
   const [load, weather, target] = [0, 0, 0].map(() => new Float64Array(rows));

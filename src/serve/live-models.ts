@@ -124,7 +124,7 @@ function errorOf({ message, isInput }: { message: string; isInput: boolean }): E
 }
 
 /** A model for as long as somebody needs it. */
-export interface Lease {
+export interface ModelLease {
   readonly model: ThreadModel;
   release(): void;
 }
@@ -154,7 +154,7 @@ export class LiveModels {
     return [...this.entries.values()].reduce((sum, { users }) => sum + users, 0);
   }
 
-  async lease(run: string): Promise<Lease> {
+  async lease(run: string): Promise<ModelLease> {
     const entry = this.entries.get(run) ?? this.open(run);
     const current = this.isCurrent(run, entry) ? entry : this.reopen(run, entry);
     this.entries.delete(run);

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { limits, rateLimit } from './limits.js';
 import { refuseSocket } from './listen.js';
-import type { Lease, LiveModels, ThreadSentence } from './live-models.js';
+import type { LiveModels, ModelLease, ThreadSentence } from './live-models.js';
 import type { LiveEvent } from './live-sentence.js';
 import { withoutPaths } from './run-folders.js';
 
@@ -106,7 +106,7 @@ type SentenceMessage = Exclude<ClientMessage, { type: 'begin' }>;
 interface Lane {
   sentence?: ThreadSentence;
   folder?: string;
-  lease?: Lease;
+  lease?: ModelLease;
   /** Messages received while the model was being opened. */
   readonly early: SentenceMessage[];
 }
@@ -139,10 +139,10 @@ class Connection {
   private receive(text: string, isBinary: boolean): void {
     if (isBinary) this.refuse('expected text');
     else if (!this.within()) this.refuse('too many messages in a second');
-    else this.act(parseMessage(text));
+    else this.act(parseClientMessage(text));
   }
 
-  private act(message: ReturnType<typeof parseMessage>): void {
+  private act(message: ReturnType<typeof parseClientMessage>): void {
     if (message.type === 'wrong') this.send({ type: 'error', message: message.reason });
     else if (message.type === 'begin') void this.begin(message);
     else this.pass(message);
@@ -175,7 +175,7 @@ class Connection {
     }
   }
 
-  private sentence(lane: string, { model }: Lease, policy: string): ThreadSentence {
+  private sentence(lane: string, { model }: ModelLease, policy: string): ThreadSentence {
     return model.begin(policy, {
       onBegun: () => this.send({ type: 'begun', lane }),
       onEvent: (event) => this.send({ type: 'event', lane, ...event }),
@@ -273,7 +273,7 @@ export type ServerMessage =
   | { readonly type: 'error'; readonly lane?: string; readonly message: string };
 
 /** The message in a text, or what is wrong with it. */
-export function parseMessage(text: string): ClientMessage | { readonly type: 'wrong'; readonly reason: string } {
+export function parseClientMessage(text: string): ClientMessage | { readonly type: 'wrong'; readonly reason: string } {
   let value: unknown;
   try {
     value = JSON.parse(text);

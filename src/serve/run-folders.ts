@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { fileLines, readingWithin, readJsonFile } from '../files.js';
+import { fileLines, readingWithin } from '../files.js';
 import {
+  bestFile,
   checkpointFolder,
+  descriptionFiles,
   evaluationFolders,
   findRunFolders,
   generations,
@@ -16,9 +18,11 @@ import {
 } from '../run/index.js';
 import { type ExampleSentence, exampleSentences } from '../translate/examples.js';
 import type { CheckpointChoice } from '../translate/index.js';
+import { type ModelSummary, modelFile, readModelSummary } from '../translate/model/config.js';
 import { ATTENTIONS, policyOf } from '../translate/monotonic/config.js';
 import { policies, policyKind, runsOver } from '../translate/policies/index.js';
 import type { PolicyKind } from '../translate/policies/policy.js';
+import { readTextConfig, TEXT_FILE } from '../translate/text/languages.js';
 import { limits } from './limits.js';
 import type { BuiltInModel } from './run-reader.js';
 
@@ -53,7 +57,7 @@ export class RunDescriptions {
   private readonly known = new Map<string, { stamp: string; run?: RunFolder; error?: unknown }>();
 
   open(path: string): RunFolder {
-    const files = ['run.json', 'config.yaml'].map((name) => join(path, name));
+    const files = descriptionFiles(path);
     const stamp = files.map(fileStamp).join(' ');
     let entry = this.known.get(path);
     if (entry === undefined || entry.stamp !== stamp) {
@@ -83,7 +87,7 @@ export function checkpointStamp(
 ): string {
   const folder = checkpointFolder(run);
   const newest = generations(folder).map(({ path }) => path)[0];
-  const paths = [checkpoint === 'best' ? join(folder, 'best.safetensors') : undefined, newest];
+  const paths = [checkpoint === 'best' ? bestFile(folder) : undefined, newest];
   for (const path of paths) {
     const written = path && statSync(path, { throwIfNoEntry: false })?.mtimeMs;
     if (written !== undefined) return `${path} ${written}`;
@@ -159,7 +163,7 @@ export class TranslationRuns {
   async of(runs: ReadonlyMap<string, string>): Promise<TranslationRun[]> {
     const now: typeof this.known = new Map();
     for (const [id, path] of runs) {
-      const stamp = STAMPED.map((name) => fileStamp(join(path, name))).join(' ');
+      const stamp = stamped(path).map(fileStamp).join(' ');
       const before = this.known.get(path);
       now.set(path, before?.stamp === stamp ? before : { stamp, run: readable(id, path) });
       await setImmediate();
@@ -170,7 +174,10 @@ export class TranslationRuns {
 }
 
 /** What a run is offered by. */
-const STAMPED = ['run.json', 'config.yaml', 'text.json', 'model.json', 'checkpoints', 'evaluation'];
+function stamped(run: string): string[] {
+  const others = [TEXT_FILE, 'checkpoints', 'evaluation'].map((name) => join(run, name));
+  return [...descriptionFiles(run), modelFile(run), ...others];
+}
 
 function readable(id: string, path: string): TranslationRun | undefined {
   try {
@@ -182,36 +189,29 @@ function readable(id: string, path: string): TranslationRun | undefined {
 }
 
 function translationRun(id: string, path: string): TranslationRun | undefined {
-  const [text, model] = [runFile(path, 'text.json'), runFile(path, 'model.json')];
+  const [text, model] = [runFile(path, TEXT_FILE), runFile(path, 'model.json')];
   if (text === undefined || model === undefined || !existsSync(join(path, 'checkpoints'))) return undefined;
-  const { source, target } = readJsonFile(text, textSchema);
+  const { source, target } = readTextConfig(path);
   const { problem } = configSchema.parse(new RunDescriptions().open(path).config);
   const examples = exampleSentences(source.language, source.tokenizer.kind === 'none', problem);
   return {
     id,
     source: source.language,
     target: target.language,
-    ...training(readJsonFile(model, modelSchema)),
+    ...training(readModelSummary(path) ?? { model: {} }),
     examples: [...evaluatedExamples(path), ...examples].slice(0, EXAMPLES),
   };
 }
 
-function training({ main, waits, model }: z.output<typeof modelSchema>): Pick<TranslationRun, 'k' | 'policies'> {
+function training({ main, waits, model }: ModelSummary): Pick<TranslationRun, 'k' | 'policies'> {
   const whole = waits === 'full' || main === undefined;
-  const attention = model?.attention;
+  const attention = ATTENTIONS.find((one) => one === model.attention);
   const trained = attention !== undefined ? policyOf(attention) : whole ? 'full' : main;
   const able = policies.filter((policy) => runsOver(policy, trained));
   return { k: typeof trained === 'number' ? trained : null, policies: able.map(({ name }) => name) };
 }
 
 const configSchema = z.looseObject({ problem: z.looseObject({ kind: z.string() }).catch({ kind: 'unknown' }) });
-const modelSchema = z.looseObject({
-  main: z.number().optional(),
-  waits: z.union([z.number(), z.literal('full')]).optional(),
-  model: z.looseObject({ attention: z.enum(ATTENTIONS).optional() }).optional(),
-});
-const side = z.looseObject({ language: z.string(), tokenizer: z.looseObject({ kind: z.string() }) });
-const textSchema = z.looseObject({ source: side, target: side });
 
 /** Sentences of the run's own evaluations, with their references. */
 function evaluatedExamples(run: string): ExampleSentence[] {

@@ -15,6 +15,7 @@ import {
   readMembers,
   readResult,
   readScores,
+  scoresFile,
   timingsFile,
   type ValidationMeasure,
   validationMeasure,
@@ -50,7 +51,7 @@ export interface RunSummary {
 }
 
 /** All that the page shows of a run. */
-export interface RunReport extends Omit<RunSummary, 'step' | 'best'>, RunMetrics, Evaluations {
+export interface RunReport extends Omit<RunSummary, 'step' | 'best'>, RunMetrics, ShownEvaluations {
   /** Figures of the best model on test data, once training is over. */
   readonly test: Readonly<Record<string, number>> | null;
 }
@@ -148,7 +149,7 @@ export class RunReports {
       }
     };
     const metrics = await attempt<RunMetrics>(() => this.courseOf(path), nothing);
-    const evaluations = await attempt<Evaluations>(() => runEvaluations(path), nothing);
+    const evaluations = await attempt<ShownEvaluations>(() => runEvaluations(path), nothing);
     const test = await attempt(() => testFigures(path), null);
     const { badLines } = metrics;
     if (badLines > 0) {
@@ -254,30 +255,30 @@ export interface TranslationPoint {
 }
 
 /** Figures of a forecast on one part of the data. */
-export interface ForecastFigures {
+export interface ShownForecast {
   readonly split: string;
   readonly data: EvaluatedData | null;
   /** Null in JSON where one is undefined, as a correlation without a spread. */
   readonly figures: Readonly<Record<string, number | null>>;
 }
 
-export interface Evaluations {
+export interface ShownEvaluations {
   readonly translation: readonly TranslationPoint[];
-  readonly forecast: readonly ForecastFigures[];
+  readonly forecast: readonly ShownForecast[];
   /** What could not be read. */
   readonly problems: readonly string[];
 }
 
 /** What `tcts evaluate` has left in a run folder. */
-function runEvaluations(run: string): Evaluations {
+function runEvaluations(run: string): ShownEvaluations {
   const translation: TranslationPoint[] = [];
-  const forecast: ForecastFigures[] = [];
+  const forecast: ShownForecast[] = [];
   const problems: string[] = [];
   const isLink = lstatSync(join(run, 'evaluation'), { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
   if (isLink) problems.push('evaluation: it is a link, which is not followed');
   for (const folder of isLink ? [] : evaluationFolders(run)) {
     try {
-      refuseLarge(join(folder, 'scores.json'));
+      refuseLarge(scoresFile(folder));
       const scores = readScores(folder);
       const { split, data = null } = scores;
       if ('k' in scores) {

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { builtFile, fileError, makeFolder, readJsonFile, writeFileAtomic } from '../files.js';
 import { parseSource } from '../run/config/sources.js';
-import { requireSameConfig } from '../run/folder.js';
+import { requireSameConfig, runConfigFile } from '../run/folder.js';
 import { hasResult, isRun, LogTail, metricsFile, openRun, readMetrics } from '../run/index.js';
 import { INTERRUPTED } from '../run/progress.js';
 import { strategyNamed } from '../schedule/index.js';
@@ -122,7 +122,7 @@ function episodesOf(folder: string): { readonly step: number; readonly performan
 function isTrained({ folder, config }: Job): boolean {
   if (!isRun(folder)) return false;
   const run = openRun(folder);
-  requireSameConfig(run.config, parseSource(config, folder).values, join(folder, 'config.yaml'));
+  requireSameConfig(run.config, parseSource(config, folder).values, runConfigFile(folder));
   // The result is written last, after the state.
   return run.info.state === 'finished' && hasResult(folder);
 }
@@ -174,7 +174,7 @@ export function followed(run: string, steps: number | undefined): () => JobProgr
 
 function trainArguments({ folder, config }: Job): string[] {
   if (isRun(folder)) return ['train', folder, '--resume'];
-  const file = join(folder, 'config.yaml');
+  const file = runConfigFile(folder);
   makeFolder(folder);
   writeFileAtomic(file, config);
   return ['train', file, '--set', `out=${JSON.stringify(dirname(folder))}`, '--set', `name=${basename(folder)}`];

@@ -41,7 +41,7 @@ const dataSchema = z
   ])
   .describe('Where the sentence pairs come from.');
 
-export type DataConfig = z.output<typeof dataSchema>;
+export type TranslationDataConfig = z.output<typeof dataSchema>;
 
 /** The `problem` of a configuration whose kind is `translation`. */
 export const translationSchema = z.strictObject({

@@ -19,8 +19,15 @@ import {
   type TokenizerName,
   tokenizers,
 } from '../metrics/index.js';
-import { type CheckpointChoice, dataDigest, dataName, type EvaluatedData, evaluationFolder } from '../run/index.js';
-import { type DataConfig, madeUpText } from './config.js';
+import {
+  type CheckpointChoice,
+  dataDigest,
+  dataName,
+  type EvaluatedData,
+  evaluationFolder,
+  writeScores,
+} from '../run/index.js';
+import { madeUpText, type TranslationDataConfig } from './config.js';
 import { type Decoded, type SearchOptions, searchDefaults, tooLong } from './decode/search.js';
 import {
   type ArrivingWord,
@@ -230,7 +237,7 @@ function waitOf({ name }: Policy): number | 'full' | null {
 }
 
 async function testSet(
-  data: DataConfig,
+  data: TranslationDataConfig,
   split: string,
   { source, target, models }: Translator,
   onTooLong?: TranslationEvaluationOptions['onTooLong'],
@@ -384,5 +391,5 @@ function save(folder: string, test: TestSet, measured: Measured, scores: object)
     outputs.map((mt, i) => JSON.stringify({ src: test.sources[i], mt, ref: test.references[i] })),
   );
   write('config.yaml', ['source_type: text', 'target_type: text']);
-  write('scores.json', [JSON.stringify(scores, null, 2)]);
+  writeScores(folder, scores);
 }

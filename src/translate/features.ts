@@ -42,7 +42,7 @@ export interface FeatureSources {
 }
 
 /** Writes the columns of the groups, row by row, in the order of `FEATURES`. */
-export function writeRows(groups: readonly string[], from: FeatureSources, out: Float32Array): void {
+export function writeFeatureRows(groups: readonly string[], from: FeatureSources, out: Float32Array): void {
   const columns = [...FEATURES, ORIGIN]
     .filter(({ name }) => groups.includes(name))
     .flatMap(({ name }) => COLUMNS[name]);

@@ -5,7 +5,7 @@ import { makeFolder, writeFileAtomic } from '../files.js';
 import { attentionOver } from '../nn/index.js';
 import { type Arena, type Feeds, Inference, type InputTypes, type Model } from '../optim/index.js';
 import type { Ranks } from '../ranks.js';
-import { openRun, parseConfig } from '../run/index.js';
+import { openRun, parseConfig, runConfigFile } from '../run/index.js';
 import { type GradientAccess, scatteredPieces } from '../schedule/index.js';
 import {
   add,
@@ -239,7 +239,7 @@ function lossConfig(run: string) {
   const schema = z.strictObject({ data, smoothing, validation });
   const { problem } = openRun(run).config as { problem: Record<string, unknown> };
   const own = Object.fromEntries(Object.keys(schema.shape).map((key) => [key, problem[key]]));
-  return parseConfig(schema, own, join(run, 'config.yaml'));
+  return parseConfig(schema, own, runConfigFile(run));
 }
 
 /** What the losses of a batch under several waits are computed from. */

@@ -19,19 +19,19 @@ import {
 import type { TranslationConfig } from './config.js';
 import { type Batch, column, pairCount, selectPairs } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
-import { FEATURES, MainLosses, ORIGIN, writeRows } from './features.js';
+import { FEATURES, MainLosses, ORIGIN, writeFeatureRows } from './features.js';
 import { inOrder, LossEvaluation, RewardGradients, rewardPieces } from './loss-evaluation.js';
 import { isAdapter, requireStart } from './model/config.js';
 import { lossModel, targetTokens, updateFeeds } from './model/transformer.js';
-import { FULL, saveTranslation, warmStart } from './trained.js';
+import { FULL, saveTranslation, warmStartTranslation } from './trained.js';
 import {
   createTraining,
-  learningRateOf,
   originsOf,
   type ProblemOptions,
   type Scrambled,
   scrambledOracle,
   TrainingData,
+  translationLearningRate,
 } from './training.js';
 
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
@@ -82,7 +82,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     const { random, threads = 1, ranks } = options;
     const tasks = waitTasks(config.waits);
     const main = config.waits === 'full' ? 0 : taskIndex(tasks, config.main, 'problem.main');
-    const learningRate = learningRateOf(config.learning, options.updates);
+    const learningRate = translationLearningRate(config.learning, options.updates);
     requireStart(config);
     const data = await TrainingData.open(config, random);
     const opened: { close(): void | Promise<void> }[] = [data];
@@ -92,7 +92,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
       const frozen = model.adapters === undefined ? undefined : (name: string) => !isAdapter(name);
       const training = await createTraining(lossModel(model, loss), config.learning, { ...options, frozen });
       opened.push(training);
-      if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages, model);
+      if (config.warmStart !== null) warmStartTranslation(config.warmStart, training.arena, corpus.languages, model);
       const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, ranks });
       opened.push(evaluation);
       return new TranslationProblem(config, { tasks, main, data, training, learningRate, evaluation, opened });
@@ -137,7 +137,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     const sourceLengths = column(batches, 'sourceLengths');
     const targetLengths = column(batches, 'targetLengths');
     const origins = groups.includes('origin') ? originsOf(this.parts.data.train as Scrambled, batches) : undefined;
-    writeRows(groups, { sourceLengths, targetLengths, meanLengths, losses, meanLoss, status, origins }, out);
+    writeFeatureRows(groups, { sourceLengths, targetLengths, meanLengths, losses, meanLoss, status, origins }, out);
   }
 
   /** With ℓ the sum over the tokens of a sentence, and |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|, the mean over tokens. */

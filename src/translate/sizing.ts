@@ -16,7 +16,7 @@ export interface CorpusSize {
 }
 
 /** A size of model with what goes with it. */
-export interface Rung {
+export interface ModelSize {
   readonly model: Pick<ModelKeys, 'encoderLayers' | 'decoderLayers' | 'width' | 'ffn'> & { readonly preset: Preset };
   /** Target tokens of a batch. */
   readonly tokens: number;
@@ -29,7 +29,7 @@ export interface Rung {
 }
 
 /** Rules of thumb, from the runs of docs/results and the settings of the paper; docs/translation.md has them as a table. */
-export const RUNGS: readonly Rung[] = [
+export const RUNGS: readonly ModelSize[] = [
   { model: { preset: 'tiny' }, tokens: 1024, peak: 5e-3, corpus: 0, seen: 0 },
   { model: { preset: 'tiny', width: 128, ffn: 256 }, tokens: 1024, peak: 2e-3, corpus: 1e5, seen: 6e5 },
   {
@@ -49,7 +49,10 @@ export const RUNGS: readonly Rung[] = [
  * attention and 2 d·ffn; the decoder's 2 d² more for queries and output of its cross-attention, and 2 d² for each source
  * token. Scores of attention are left out.
  */
-export function productsPerToken({ model }: Pick<Rung, 'model'>, { source, target, vocabulary }: CorpusSize): number {
+export function productsPerToken(
+  { model }: Pick<ModelSize, 'model'>,
+  { source, target, vocabulary }: CorpusSize,
+): number {
   const { encoderLayers, decoderLayers, width: d, ffn } = { ...PRESETS[model.preset], ...given(model) };
   const block = 4 * d * d + 2 * d * ffn;
   const ratio = source / target;
@@ -59,15 +62,15 @@ export function productsPerToken({ model }: Pick<Rung, 'model'>, { source, targe
 }
 
 /** The largest model that the corpus can feed and, where there is a budget, that sees enough of it in time. */
-export function chooseRung(corpus: CorpusSize, time?: { readonly budget: number; readonly speed: number }): Rung {
-  const fits = (rung: Rung): boolean =>
+export function chooseRung(corpus: CorpusSize, time?: { readonly budget: number; readonly speed: number }): ModelSize {
+  const fits = (rung: ModelSize): boolean =>
     corpus.target >= rung.corpus &&
     (time === undefined || rung.seen * productsPerToken(rung, corpus) <= time.budget * time.speed);
   return RUNGS.findLast(fits) ?? RUNGS[0];
 }
 
 /** The rung's batch, halved until an epoch has 20 batches; room for the longest sentence, and for 256 tokens. */
-export function batchTokens({ tokens }: Pick<Rung, 'tokens'>, { target, longest }: CorpusSize): number {
+export function batchTokens({ tokens }: Pick<ModelSize, 'tokens'>, { target, longest }: CorpusSize): number {
   let size = tokens;
   while (size > 256 && target / size < 20) size /= 2;
   return Math.max(size, longest);
@@ -98,8 +101,8 @@ async function choose(config: TranslationConfig, limits: SizingLimits): Promise<
     });
   }
   const corpus = await corpusSize(config);
-  const tokensOf = (rung: Rung): number => (batch.tokens === 'auto' ? batchTokens(rung, corpus) : batch.tokens);
-  const sized = (rung: Rung): TranslationConfig => ({
+  const tokensOf = (rung: ModelSize): number => (batch.tokens === 'auto' ? batchTokens(rung, corpus) : batch.tokens);
+  const sized = (rung: ModelSize): TranslationConfig => ({
     ...config,
     model: modelOf(rung, model, corpus),
     batch: { ...batch, tokens: tokensOf(rung) },
@@ -125,7 +128,7 @@ async function choose(config: TranslationConfig, limits: SizingLimits): Promise<
 }
 
 /** The keys that the user gives, over those of the rung; one table for all embeddings only where there is one vocabulary. */
-function modelOf(rung: Rung, keys: ModelKeys, { vocabulary }: CorpusSize): ModelKeys {
+function modelOf(rung: ModelSize, keys: ModelKeys, { vocabulary }: CorpusSize): ModelKeys {
   const model: ModelKeys = { ...keys, ...rung.model, ...given(keys), preset: rung.model.preset };
   const apart = !vocabulary.shared && PRESETS[rung.model.preset].sharedEmbeddings === 'all';
   return keys.preset === 'auto' && apart && keys.sharedEmbeddings === undefined
@@ -141,8 +144,8 @@ function grouped(count: number): string {
 async function rungWithin(
   corpus: CorpusSize,
   { budget, secondsOf }: SizingLimits,
-  sized: (rung: Rung) => TranslationConfig,
-): Promise<Rung> {
+  sized: (rung: ModelSize) => TranslationConfig,
+): Promise<ModelSize> {
   const largest = chooseRung(corpus);
   if (budget === undefined || largest === RUNGS[0]) return largest;
   const measured = RUNGS[Math.min(RUNGS.indexOf(largest), 2)];
@@ -153,7 +156,7 @@ async function rungWithin(
 }
 
 /** What goes with a preset that the user has chosen. */
-function rungOf(preset: Preset): Rung {
+function rungOf(preset: Preset): ModelSize {
   return RUNGS.find(({ model }) => model.preset === preset && Object.keys(model).length === 1) ?? RUNGS[0];
 }
 

@@ -7,7 +7,14 @@ import { type CheckpointChoice, openRun } from '../run/index.js';
 import { loadParameters } from '../schedule/index.js';
 import type { Parameter } from '../tensor/index.js';
 import type { SourceAttention } from './decode/steps.js';
-import { ACTIVATION_NAMES, adaptersSchema, evaluationMode, isAdapter, type TranslationModel } from './model/config.js';
+import {
+  ACTIVATION_NAMES,
+  adaptersSchema,
+  evaluationMode,
+  isAdapter,
+  modelFile,
+  type TranslationModel,
+} from './model/config.js';
 import { lossInputs, lossModel } from './model/transformer.js';
 import { stoppingAttention } from './monotonic/attention.js';
 import { ATTENTIONS, type MonotonicModel } from './monotonic/config.js';
@@ -40,13 +47,13 @@ export interface TrainedTranslation extends TranslationInfo {
 /** Writes everything besides the parameters into a run folder. */
 export function saveTranslation(folder: string, languages: Languages, info: TranslationInfo): void {
   saveLanguages(folder, languages);
-  writeFileAtomic(join(folder, INFO), `${JSON.stringify(info, null, 2)}\n`);
+  writeFileAtomic(modelFile(folder), `${JSON.stringify(info, null, 2)}\n`);
 }
 
 /** Reads a model from a run folder, its adapters merged into the matrices that they belong to. */
 export function openTrained(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedTranslation {
   openRun(folder);
-  const info: TranslationInfo = readJsonFile(join(folder, INFO), infoSchema);
+  const info: TranslationInfo = readJsonFile(modelFile(folder), infoSchema);
   const { adapters, ...model } = info.model;
   const languages = languagesOf(folder, model);
   const arena = arenaOf(info.model);
@@ -101,13 +108,13 @@ export interface TrainedMonotonic {
 /** Writes everything besides the parameters into a run folder. */
 export function saveMonotonic(folder: string, languages: Languages, model: MonotonicModel): void {
   saveLanguages(folder, languages);
-  writeFileAtomic(join(folder, INFO), `${JSON.stringify({ model }, null, 2)}\n`);
+  writeFileAtomic(modelFile(folder), `${JSON.stringify({ model }, null, 2)}\n`);
 }
 
 /** Reads a model from a run folder, its adapters merged into the matrices that they belong to. */
 export function trainedMonotonic(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedMonotonic {
   openRun(folder);
-  const { model: trained } = readJsonFile(join(folder, INFO), monotonicInfoSchema);
+  const { model: trained } = readJsonFile(modelFile(folder), monotonicInfoSchema);
   const { adapters, ...model } = trained;
   const languages = languagesOf(folder, model);
   const arena = new Arena(parametersOf(trained));
@@ -130,11 +137,11 @@ export function warmStartMonotonic(folder: string, arena: Arena, languages: Lang
   const { config } = openRun(folder);
   const { problem } = config as { problem?: Record<string, unknown> };
   if (problem?.kind === 'monotonic') {
-    warmStart(folder, arena, languages, model, () => trainedMonotonic(folder).arena);
+    warmStartTranslation(folder, arena, languages, model, () => trainedMonotonic(folder).arena);
     return;
   }
   const known = new Arena(transformerParameters(model).filter(({ name }) => arena.has(name)));
-  warmStart(folder, known, languages, model);
+  warmStartTranslation(folder, known, languages, model);
   for (const name of known.names) arena.value(name).set(known.value(name) as never);
 }
 
@@ -166,7 +173,7 @@ function languagesOf(folder: string, { vocabulary }: TranslationModel): Language
  *
  * @param opened the run's parameters, merged
  */
-export function warmStart(
+export function warmStartTranslation(
   folder: string,
   arena: Arena,
   languages: Languages,
@@ -174,7 +181,7 @@ export function warmStart(
   opened: () => Arena = () => openTrained(folder).arena,
 ): void {
   openRun(folder);
-  const { model: before } = readJsonFile(join(folder, INFO), z.looseObject({ model: startSchema }));
+  const { model: before } = readJsonFile(modelFile(folder), z.looseObject({ model: startSchema }));
   for (const [key, otherwise] of Object.entries(UNSHAPED)) {
     const [was, is] = [before[key] ?? otherwise, (model as unknown as Record<string, unknown>)[key] ?? otherwise];
     if (was === undefined || was === is) continue;
@@ -219,8 +226,6 @@ const UNSHAPED = {
 } as const;
 
 const startSchema = z.looseObject({ adapters: z.unknown().optional() });
-
-const INFO = 'model.json';
 
 const size = z.int().min(1);
 const rate = z.number().min(0).lt(1);

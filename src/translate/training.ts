@@ -6,9 +6,9 @@ import { InputError } from '../errors.js';
 import { type DeviceChoice, type InputTypes, type LearningRate, type Model, Training } from '../optim/index.js';
 import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
-import { openRun, parseConfig, type Snapshot } from '../run/index.js';
-import { optimizerOf, oracleRows, learningRateOf as rateOf, stateOnly } from '../schedule/index.js';
-import { type DataConfig, type TranslationConfig, translationSchema } from './config.js';
+import { openRun, parseConfig, runConfigFile, type Snapshot } from '../run/index.js';
+import { learningRateOf, optimizerOf, oracleRows, stateOnly } from '../schedule/index.js';
+import { type TranslationConfig, type TranslationDataConfig, translationSchema } from './config.js';
 import { type Batch, BatchIterator, type BatchOptions, type BatchState, column } from './corpus/batches.js';
 import { type Corpus, type CorpusSummary, openCorpus, type PairedSequences, somePairs } from './corpus/corpus.js';
 import { defaultFilters } from './corpus/encode-split.js';
@@ -150,7 +150,7 @@ export interface OpenData {
 }
 
 /** The language pairs that are made on the spot. */
-const MADE: Readonly<Record<Exclude<DataConfig['from'], 'corpus'>, MadePair>> = {
+const MADE: Readonly<Record<Exclude<TranslationDataConfig['from'], 'corpus'>, MadePair>> = {
   toy: { languages: toyLanguages, text: toyText },
   'verb-final': { languages: verbFinalLanguages, text: verbFinalText },
 };
@@ -161,7 +161,7 @@ interface MadePair {
 }
 
 /** The corpus of a configuration. A pair that is made on the spot is written and prepared in a temporary folder. */
-export async function openData(config: DataConfig): Promise<OpenData> {
+export async function openData(config: TranslationDataConfig): Promise<OpenData> {
   if (config.from === 'corpus') return { corpus: openCorpus(config.folder), close: () => {} };
   const folder = mkdtempSync(join(tmpdir(), 'tcts-toy-'));
   const close = (): void => rmSync(folder, { recursive: true, force: true });
@@ -234,14 +234,14 @@ export function createTraining<I extends InputTypes = typeof lossInputs>(
 }
 
 /** η₁ over a training of `updates` updates. */
-export function learningRateOf(learning: Learning, updates?: number): LearningRate {
+export function translationLearningRate(learning: Learning, updates?: number): LearningRate {
   const peak = requireChosen(learning.peak, 'learning.peak');
   const warmup = requireChosen(learning.warmup, 'learning.warmup');
-  return rateOf(peak, { ...learning, warmup }, updates);
+  return learningRateOf(peak, { ...learning, warmup }, updates);
 }
 
 /** The data that a run is evaluated on: its own, or another corpus. */
-export function evaluatedData(run: string, corpus: string | undefined): { data: DataConfig; own: boolean } {
+export function evaluatedData(run: string, corpus: string | undefined): { data: TranslationDataConfig; own: boolean } {
   const { problem } = openRun(run).config as { problem: { data: unknown } };
   if (problem.data === undefined) {
     // Of a run that was imported.
@@ -249,7 +249,7 @@ export function evaluatedData(run: string, corpus: string | undefined): { data: 
     throw new InputError('the run has no data of its own, expected a corpus', { key: '--data', file: run });
   }
   const schema = z.strictObject({ data: translationSchema.shape.data });
-  const { data } = parseConfig(schema, { data: problem.data }, join(run, 'config.yaml'));
+  const { data } = parseConfig(schema, { data: problem.data }, runConfigFile(run));
   const isOwn = corpus === undefined || (data.from === 'corpus' && resolve(data.folder) === resolve(corpus));
   return isOwn ? { data, own: true } : { data: { from: 'corpus', folder: corpus }, own: false };
 }

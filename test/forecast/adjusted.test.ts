@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { clean } from '../../src/forecast/data/clean.js';
-import { gather } from '../../src/forecast/data/features.js';
+import { gatherFeatures } from '../../src/forecast/data/features.js';
 import { labelTable } from '../../src/forecast/data/labels.js';
 import { type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
 import { readCsv } from '../../src/forecast/formats/csv.js';
@@ -86,7 +86,7 @@ function informationInOpen(panel: PricePanel): number {
   const samples = samplesBetween(panel, 0, DAYS - 2);
   const labels = labelTable(panel, samples, { kind: 'daily', horizons: [1], transform: 'raw' });
   const x = new Float32Array(samples.length * 5);
-  gather(panel, { kind: 'ohlcv', window: 1 }, samples, Int32Array.from(samples.day.keys()), x, 'flat');
+  gatherFeatures(panel, { kind: 'ohlcv', window: 1 }, samples, Int32Array.from(samples.day.keys()), x, 'flat');
   const days = samples.dayStarts.length - 1;
   let sum = 0;
   for (let d = 0; d < days; d++) {

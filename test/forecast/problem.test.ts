@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ForecastBatch } from '../../src/forecast/data/dataset.js';
-import { openForecastData } from '../../src/forecast/data/dataset.js';
+import { type ForecastBatch, openForecastData } from '../../src/forecast/data/dataset.js';
 import type { ForecastProblem } from '../../src/forecast/problem.js';
 import { copySnapshot, remainingGroups } from '../../src/schedule/index.js';
 import { STATUS, smallConfig, smallProblem } from './small-market.js';

@@ -9,7 +9,7 @@ import {
   splitSamples,
 } from '../../src/forecast/data/calendar.js';
 import { clean } from '../../src/forecast/data/clean.js';
-import { columnCount, gather } from '../../src/forecast/data/features.js';
+import { columnCount, gatherFeatures } from '../../src/forecast/data/features.js';
 import { labelReach, labelTable } from '../../src/forecast/data/labels.js';
 import { fitNormaliser } from '../../src/forecast/data/normaliser.js';
 import type { PricePanel, Samples } from '../../src/forecast/data/panel.js';
@@ -44,7 +44,7 @@ describe('splits', () => {
         const samples = splits[part];
         const normaliser = fitNormaliser(cleaned, spec, splits.train);
         const features = new Float32Array(samples.length * columnCount(spec));
-        gather(cleaned, spec, samples, Int32Array.from(samples.day.keys()), features, 'flat', normaliser);
+        gatherFeatures(cleaned, spec, samples, Int32Array.from(samples.day.keys()), features, 'flat', normaliser);
         return { samples, features, labels: labelTable(cleaned, samples, label) };
       };
       const before = everything(panel);

@@ -3,11 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { crossedBootstrap, holm } from '../../src/metrics/index.js';
 import { Random } from '../../src/random.js';
 import { markdownTable } from '../../src/report/files.js';
-import { isPapersMarket, PAPER_ROWS } from '../../src/report/paper.js';
 import { SeriesReader } from '../../src/report/reader.js';
 import { findRuns } from '../../src/report/runs.js';
-import { differences } from '../../src/report/sections/differences.js';
-import { paperTables } from '../../src/report/sections/paper-tables.js';
+import { methodDifferences } from '../../src/report/sections/differences.js';
+import { isPapersMarket, PAPER_ROWS, paperTables } from '../../src/report/sections/paper-tables.js';
 import { type DataSet, groupRuns } from '../../src/report/settings.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { makeForecast } from './run-folders.js';
@@ -45,7 +44,7 @@ describe('differences over seeds and days', () => {
   };
 
   it('are of the scheduler against all with its tasks and the model alone, and of other models against that', () => {
-    const found = differences(made(arms).data, new SeriesReader());
+    const found = methodDifferences(made(arms).data, new SeriesReader());
     expect(found.map(({ candidate, baseline }) => `${candidate.label} − ${baseline.label}`)).toEqual([
       'TCTS (3 tasks) − GRU',
       'TCTS (3 tasks) − MTL (3 tasks)',
@@ -55,7 +54,7 @@ describe('differences over seeds and days', () => {
 
   it('are tested on the seeds that both have, and corrected for their number', () => {
     const { daily, data } = made(arms);
-    const found = differences(data, new SeriesReader());
+    const found = methodDifferences(data, new SeriesReader());
     const pairs = [
       ['learned', 'gru', 3],
       ['learned', 'mtl', 4],

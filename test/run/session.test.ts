@@ -11,11 +11,11 @@ import {
   latestCheckpoint,
   openRun,
   type Resumable,
+  type RunSession,
+  type RunSessionOptions,
   readCheckpoint,
   readMetrics,
   runSession,
-  type Session,
-  type SessionOptions,
   saveCheckpoint,
   transientSession,
 } from '../../src/run/index.js';
@@ -99,7 +99,7 @@ describe('a session', () => {
     const folder = runFolder();
     let left: Record<string, string> = {};
     const stealer = new Trainee();
-    const steal = async (session: Session) => {
+    const steal = async (session: RunSession) => {
       await loop(session, stealer, 6, {});
       const lock = join(folder, 'run.lock');
       const holder = JSON.parse(readFileSync(lock, 'utf8')) as object;
@@ -261,7 +261,7 @@ interface Events {
   started?: number[];
 }
 
-async function loop(session: Session, trainee: Trainee, total: number, events: Events): Promise<void> {
+async function loop(session: RunSession, trainee: Trainee, total: number, events: Events): Promise<void> {
   events.started?.push(session.step);
   for (let step = session.step + 1; step <= total && !session.shouldStop; step++) {
     trainee.x[0] = trainee.x[0] / 2 + 1;
@@ -275,11 +275,11 @@ async function loop(session: Session, trainee: Trainee, total: number, events: E
   }
 }
 
-function base(folder: string): SessionOptions {
+function base(folder: string): RunSessionOptions {
   return { folder, config, quiet: true };
 }
 
-function train(options: Partial<SessionOptions> & { folder: string; total: number }, events: Events = {}) {
+function train(options: Partial<RunSessionOptions> & { folder: string; total: number }, events: Events = {}) {
   const trainee = new Trainee();
   return runSession({ ...base(options.folder), ...options }, trainee, (session) =>
     loop(session, trainee, options.total, events),

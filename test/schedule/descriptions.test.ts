@@ -41,7 +41,7 @@ test('no file but its own has the name of a strategy as a literal', () => {
   const root = new URL('../../src/', import.meta.url).pathname;
   const names = strategies.map(({ name }) => name).filter((name) => name !== 'window' && name !== 'soft');
   const literal = new RegExp(`'(${names.join('|')})'`);
-  const folders = ['schedule', 'sweep', 'report', 'run'];
+  const folders = ['schedule', 'sweep', 'report', 'run', 'serve', 'problems', '../page'];
   const files = folders
     .flatMap((folder) => readdirSync(root + folder, { recursive: true }).map((file) => `${folder}/${file}`))
     .filter((file) => file.endsWith('.ts') && !file.includes('/strategies/'));

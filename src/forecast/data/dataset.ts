@@ -1,12 +1,11 @@
-import { join } from 'node:path';
 import { InputError } from '../../errors.js';
-import { writeFileAtomic } from '../../files.js';
+import { saveDataSummary } from '../../run/index.js';
 import { rowsAt } from '../../schedule/index.js';
 import { datesOf, type ForecastConfig, horizonsOf } from '../config.js';
 import type { Note } from '../formats/format.js';
 import { openPanel } from '../formats/index.js';
 import { parseDay, type SplitDates, splitSamples } from './calendar.js';
-import { type FeatureSpec, gather, type Layout, prepareWindows } from './features.js';
+import { type FeatureSpec, gatherFeatures, type Layout, prepareWindows } from './features.js';
 import { type LabelSpec, labelledSamples, labelReach, labelTable } from './labels.js';
 import { fitNormaliser, type Normaliser } from './normaliser.js';
 import { chunks, dayChunks, fieldOffset, filterSamples, type PricePanel, type Samples, summarise } from './panel.js';
@@ -205,7 +204,7 @@ export function batchAt(
   layout: Layout,
 ): ForecastBatch {
   const x = new Float32Array(positions.length * normaliser.centre.length);
-  gather(cleaned, features, samples, positions, x, layout, normaliser);
+  gatherFeatures(cleaned, features, samples, positions, x, layout, normaliser);
   return { samples, positions, x, labels: rowsAt(labels, positions, labels.length / samples.length) };
 }
 
@@ -304,7 +303,7 @@ export function writeDataSummary(folder: string, data: ForecastData): void {
     notes,
     symbols: panel.symbols,
   };
-  writeFileAtomic(join(folder, 'data.json'), `${JSON.stringify(summary, null, 1)}\n`);
+  saveDataSummary(folder, summary);
   data.keep(folder);
 }
 

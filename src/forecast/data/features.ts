@@ -2,8 +2,7 @@ import { InputError } from '../../errors.js';
 import { ALPHA158, alpha158 } from './alpha158.js';
 import { rankNorm } from './labels.js';
 import type { Normaliser } from './normaliser.js';
-import { type Field, fieldOffset, type PricePanel, type Samples } from './panel.js';
-import { type Strided, WindowMemory } from './windows.js';
+import { type Field, fieldOffset, type PricePanel, type Samples, type Strided, WindowMemory } from './panel.js';
 
 /** What a model sees of a sample: some fields over the last days. */
 export interface FeatureSpec {
@@ -101,7 +100,7 @@ export type Layout = 'time-major' | 'flat';
  *
  * normalised, where a normaliser is given, with 0 for what is missing; as it is, with NaN for what is missing, where not.
  */
-export function gather(
+export function gatherFeatures(
   panel: PricePanel,
   spec: FeatureSpec,
   samples: Samples,

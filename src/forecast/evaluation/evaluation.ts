@@ -1,10 +1,8 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
 import type { DeviceChoice } from '../../devices.js';
 import { InputError } from '../../errors.js';
-import { makeFolder, readJsonFile, readText, writeFileAtomic } from '../../files.js';
+import { makeFolder, readText } from '../../files.js';
 import {
   type BlockBootstrap,
   blockBootstrap,
@@ -14,7 +12,14 @@ import {
 } from '../../metrics/index.js';
 import { groupBy } from '../../metrics/statistics.js';
 import { Random } from '../../random.js';
-import { dataDigest, dataName, type EvaluatedData, evaluatedDataSchema, evaluationFolder } from '../../run/index.js';
+import {
+  dataDigest,
+  dataName,
+  type EvaluatedData,
+  evaluationFolder,
+  readEvaluatedData,
+  writeScores,
+} from '../../run/index.js';
 import { datesOf, type ForecastConfig } from '../config.js';
 import { firstDayFrom, lastDayUntil, partSamples, type SplitDates } from '../data/calendar.js';
 import { labelSpec, shortHistory } from '../data/dataset.js';
@@ -301,7 +306,7 @@ function writeSeries(
 ): void {
   makeFolder(folder);
   const { folder: _, ...figures } = evaluation;
-  writeFileAtomic(join(folder, 'scores.json'), `${JSON.stringify(figures, null, 2)}\n`);
+  writeScores(folder, figures);
   const write = (name: string, columns: Parameters<typeof writeTable>[1]) => writeTable(join(folder, name), columns);
   write('daily.csv', {
     date: daily.map(({ date }) => date ?? ''),
@@ -347,18 +352,13 @@ export function compareForecasts(run: string, against: string, evaluation: strin
 }
 
 function requireSameData(own: string, other: string): void {
-  const [a, b] = [own, other].map((folder) => {
-    const file = join(folder, 'scores.json');
-    return existsSync(file) ? readJsonFile(file, scoresSchema).data : undefined;
-  });
+  const [a, b] = [own, other].map(readEvaluatedData);
   if (a?.digest === b?.digest) return;
   const [first, second] = [a, b].map((data) => (data === undefined ? 'data that it does not name' : data.name));
   throw new InputError(`it was evaluated on ${second}, and not on the same data as the other run, ${first}`, {
     file: other,
   });
 }
-
-const scoresSchema = z.looseObject({ data: evaluatedDataSchema.optional() });
 
 function readDaily(file: string): Map<string, { IC: number; RankIC: number }> {
   const [head, ...lines] = readText(file).trimEnd().split('\n');

@@ -11,9 +11,9 @@ import {
   formatMembership,
   GroupNumbers,
   Notes,
+  type ReaderOptions,
   type Reading,
   type ReadOptions,
-  type SourceOptions,
   tableKeys,
 } from './format.js';
 import { type Columns, findColumns, RowTable } from './rows.js';
@@ -35,7 +35,7 @@ export const csv = dataFormat({
 });
 
 /** Reads prices from a CSV file or a folder of them. */
-export function readCsv(source: SourceOptions<typeof schema>, options: ReadOptions = {}): Promise<Reading> {
+export function readCsv(source: ReaderOptions<typeof schema>, options: ReadOptions = {}): Promise<Reading> {
   return read(fillSource(csv, source), options);
 }
 

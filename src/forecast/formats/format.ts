@@ -54,7 +54,7 @@ export class GroupNumbers {
 export type FormatSchema = z.ZodObject<{ format: z.ZodLiteral<string> }, z.core.$strict>;
 
 /** Options of a reader: the keys of its schema without the name of the format. */
-export type SourceOptions<S extends FormatSchema> = Omit<z.input<S>, 'format'>;
+export type ReaderOptions<S extends FormatSchema> = Omit<z.input<S>, 'format'>;
 
 /** Types a description by its schema; it is added to the list as one of any schema. */
 export function dataFormat<S extends FormatSchema>(format: DataFormat<S>): DataFormat<S> & DataFormat {

@@ -12,9 +12,9 @@ import {
   fillSource,
   GroupNumbers,
   Notes,
+  type ReaderOptions,
   type Reading,
   type ReadOptions,
-  type SourceOptions,
   tableKeys,
 } from './format.js';
 import { findColumns, RowTable } from './rows.js';
@@ -36,7 +36,7 @@ export const parquet = dataFormat({
  *
  * @param patience see `read`
  */
-export function readParquet(source: SourceOptions<typeof schema>, patience?: number): Promise<Reading> {
+export function readParquet(source: ReaderOptions<typeof schema>, patience?: number): Promise<Reading> {
   return read(fillSource(parquet, source), {}, patience);
 }
 

@@ -15,10 +15,10 @@ import {
   fillSource,
   membersOf,
   Notes,
+  type ReaderOptions,
   type Reading,
   type ReadOptions,
   readMembership,
-  type SourceOptions,
 } from './format.js';
 
 const schema = z.strictObject({
@@ -35,7 +35,7 @@ export const qlib = dataFormat({
 });
 
 /** Reads prices from a data folder of qlib. */
-export function readQlib(options: SourceOptions<typeof schema>): Reading {
+export function readQlib(options: ReaderOptions<typeof schema>): Reading {
   return read(fillSource(qlib, options));
 }
 

@@ -25,7 +25,7 @@ import { networkModel } from './model.js';
  *     Re S_t = f ∘ Re S_{t−1} + (i ∘ tanh(…)) ⊗ cos(ω t),   Im S_t likewise with sin
  *     a_t = tanh(Σ_k u_k |S_t|²_k + b),   h_t = o ∘ a_t
  */
-export const sfm = networkModel({
+export const sfmModel = networkModel({
   schema: z.strictObject({
     name: z.literal('sfm').describe('State frequency memory: a recurrence that keeps its state by frequencies.'),
     hidden: z.int().min(1).default(32).describe('Width D of the state.'),

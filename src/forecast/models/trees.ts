@@ -5,7 +5,7 @@ import { treeKeys } from '../trees/options.js';
 import { forecastModel } from './model.js';
 
 /** Boosted trees are no network: `trees/` grows them. */
-export const trees = forecastModel({
+export const treesModel = forecastModel({
   schema: z.strictObject({
     name: z.literal('trees').describe('Gradient-boosted trees, all grown in one update, whatever training says.'),
     ...treeKeys(),

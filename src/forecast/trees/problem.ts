@@ -11,7 +11,7 @@ import {
 } from '../../schedule/index.js';
 import type { ForecastConfig } from '../config.js';
 import { type ForecastData, type Part, writeDataSummary } from '../data/dataset.js';
-import { columnCount, type FeatureSpec, gather, writeColumn } from '../data/features.js';
+import { columnCount, type FeatureSpec, gatherFeatures, writeColumn } from '../data/features.js';
 import { labelledSamples } from '../data/labels.js';
 import { chunks, type PricePanel, type Samples } from '../data/panel.js';
 import type { Forecaster } from '../forecaster.js';
@@ -151,7 +151,7 @@ export function predictSamples(
   const rows = new Float32Array(PIECE * columns);
   for (const positions of chunks(samples, PIECE)) {
     const own = rows.subarray(0, positions.length * columns);
-    gather(panel, spec, samples, positions, own, 'flat');
+    gatherFeatures(panel, spec, samples, positions, own, 'flat');
     predictTrees(trees, own, out.subarray(positions[0], positions[0] + positions.length));
   }
   return out;

@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot';
 import type { ValidationMeasure } from '../../run/index.js';
-import { fixed } from '../document.js';
+import { toDigits } from '../document.js';
 import { draw, type Figure, type LegendEntry, type Panel, panelLetter, seriesStyle } from './figure.js';
 
 /** An episode of a method: means over the seeds with their standard deviations, NaN for a single seed. */
@@ -143,7 +143,7 @@ export function dailyFigure(
     y: y.label,
     zero: true,
     marks: marks.map((date) => new Date(`${date}T00:00:00Z`)),
-    yFormat: y.percent ? (value) => `${fixed(100 * value, 0)} %` : undefined,
+    yFormat: y.percent ? (value) => `${toDigits(100 * value, 0)} %` : undefined,
   });
   return {
     ...about,
@@ -172,7 +172,7 @@ function thinned<T>(points: readonly T[]): T[] {
 }
 
 /** A point of a line, with the ends of its band where there is one. */
-export interface Point {
+export interface LinePoint {
   readonly x: number | Date;
   readonly y: number;
   readonly low?: number;
@@ -185,7 +185,7 @@ export interface Line {
   readonly label: string;
   /** Number of its style. */
   readonly style: number;
-  readonly points: readonly Point[];
+  readonly points: readonly LinePoint[];
 }
 
 export interface LinesOptions {
@@ -264,7 +264,7 @@ function legendOf(lines: readonly Line[]): LegendEntry[] {
 }
 
 /** About eight points, not at the same places as those of the other lines; all of them where they are few. */
-function someOf(points: readonly Point[], index: number, lines: number): readonly Point[] {
+function someOf(points: readonly LinePoint[], index: number, lines: number): readonly LinePoint[] {
   if (points.length <= 12) return points;
   const step = points.length / 8;
   return Array.from({ length: 8 }, (_, k) => points[Math.floor((k + (index + 0.5) / lines) * step)]);

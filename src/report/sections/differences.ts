@@ -8,7 +8,7 @@ import { type DataSet, mainsOf, type Setting, taskTitle } from '../settings.js';
 import { type Comparison, isPapersMethod } from '../view.js';
 
 /** A comparison with its test over seeds and days, before and after the correction for their number. */
-export interface Difference extends Comparison {
+export interface MethodDifference extends Comparison {
   readonly test: CrossedBootstrap;
   readonly holm: number;
 }
@@ -17,7 +17,7 @@ export interface Difference extends Comparison {
  * What the paper claims, tested: each scheduler against every strategy with the same tasks and against the model without
  * other tasks; every other model against that one. All were declared before a run was made, so that no data choose them.
  */
-export function differences(data: DataSet, reader: Pick<SeriesReader, 'series'>): Difference[] {
+export function methodDifferences(data: DataSet, reader: Pick<SeriesReader, 'series'>): MethodDifference[] {
   const tested = claims(data).flatMap((pair) => {
     const test = seedsAndDays(pair, reader);
     return test === undefined ? [] : [{ ...pair, test }];
@@ -27,7 +27,7 @@ export function differences(data: DataSet, reader: Pick<SeriesReader, 'series'>)
 }
 
 /** The differences as a table, or a line on why there are none. */
-export function differencesBlock(data: DataSet, tested: readonly Difference[], id: string): Block {
+export function differencesBlock(data: DataSet, tested: readonly MethodDifference[], id: string): Block {
   if (tested.length === 0) {
     return absent('No test over seeds and days: no two methods of a main task have two evaluated seeds in common.');
   }
@@ -45,7 +45,7 @@ export function differencesBlock(data: DataSet, tested: readonly Difference[], i
   }));
   const columns = ['Main task', 'Method', 'Against', 'RankIC', '95 % interval', 'Seeds', 'p', 'p (Holm)'];
   const caption =
-    'Test part. Difference of the RankIC of the same seeds on the same days ± its standard error for other seeds and other ' +
+    'Test part. MethodDifference of the RankIC of the same seeds on the same days ± its standard error for other seeds and other ' +
     `days: bootstrap of seeds × circular blocks of ${tested[0].test.blockLength} days; p by Student's t with the degrees of ` +
     `freedom of that error, two-sided; p (Holm) is corrected for the number of comparisons in the table, ${tested.length}.`;
   const title = 'Differences over seeds and days';
@@ -98,7 +98,7 @@ function seedsAndDays(
   }
 }
 
-/** Difference of the RankIC of two runs by date. */
+/** MethodDifference of the RankIC of two runs by date. */
 function daily(own: Series, other: Series): Map<string, number> {
   const theirs = new Map(other.dates.map((date, i) => [date, other.columns.RankIC[i]]));
   return new Map(

@@ -1,4 +1,4 @@
-import type { ForecastFigures } from '../../run/index.js';
+import type { SavedForecastFigures } from '../../run/index.js';
 import { absent, type Block, type Row, type Section, slug, type Table, textColumn } from '../document.js';
 import { quintileFigure } from '../figures/bars.js';
 import { type DailyLine, dailyFigure, movingMean } from '../figures/curves.js';
@@ -12,13 +12,11 @@ import {
   testComparisons,
   testForecast,
 } from '../measures.js';
-import { isPapersMarket } from '../paper.js';
 import { meanSeries, type Series } from '../reader.js';
 import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
-import type { ReportView } from '../view.js';
-import { comparisons } from '../view.js';
-import { differences, differencesBlock } from './differences.js';
-import { paperTables } from './paper-tables.js';
+import { comparisons, type ReportView } from '../view.js';
+import { differencesBlock, methodDifferences } from './differences.js';
+import { isPapersMarket, paperTables } from './paper-tables.js';
 import { methodRows, OVER_SEEDS, significance } from './results.js';
 
 /** Results of stock trend forecasting. */
@@ -39,7 +37,7 @@ export function forecastSection(view: ReportView): Section {
     const tables = isPapersMarket(data) ? paperTables(data, id) : [resultsTable(view, id), icirTable(view, id)];
     blocks.push(
       ...tables.map((table): Block => ({ kind: 'table', table })),
-      differencesBlock(data, differences(data, reader), id),
+      differencesBlock(data, methodDifferences(data, reader), id),
       significance(data, tested, RankIC, 'days', { id: `${id}-significance`, title: 'Significance' }),
     );
   }
@@ -108,7 +106,7 @@ function tradedAt({ runs }: Setting): string {
 }
 
 /** The windows of a walk-forward. */
-function windowsOf({ runs }: Setting): NonNullable<ForecastFigures['windows']> {
+function windowsOf({ runs }: Setting): NonNullable<SavedForecastFigures['windows']> {
   return runs.map((run) => testForecast(run)?.windows ?? []).find((windows) => windows.length > 0) ?? [];
 }
 

@@ -3,7 +3,7 @@ import { kindOf } from '../../problems/index.js';
 import type { PolicyFigures } from '../../run/index.js';
 import { fixed } from '../../schedule/strategies/fixed.js';
 import { policyNamed } from '../../translate/policies/index.js';
-import { type Block, type Cell, estimate, type Section, slug, type Table, textColumn } from '../document.js';
+import { type Block, type Cell, type Section, seedEstimate, slug, type Table, textColumn } from '../document.js';
 import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/curves.js';
 import { MOST_CURVES, stylesFor } from '../figures/figure.js';
 import { commonDecoding } from '../measures.js';
@@ -155,7 +155,7 @@ function policyTable(id: string, measured: readonly Measured[]): Table {
         setting.label,
         policyInWords(figures[0]),
         decodingInWords(figures[0]),
-        ...TRANSLATION_DETAILS.map(({ digits, of }): Cell => [estimate(figures.map(of), digits)]),
+        ...TRANSLATION_DETAILS.map(({ digits, of }): Cell => [seedEstimate(figures.map(of), digits)]),
       ],
     })),
   };

@@ -6,10 +6,10 @@ import {
   absent,
   type Block,
   type Cell,
-  type Estimate,
-  estimate,
   type Row,
   type Section,
+  type SeedEstimate,
+  seedEstimate,
   signed,
   slug,
   textColumn,
@@ -123,14 +123,14 @@ function episodesOf({ runs }: Setting, reader: SeriesReader): LoggedEpisodes[] {
 function speedTable({ data, reader, baselines }: ReportView): Block {
   const timed = data.settings.flatMap((setting) => setting.runs.map((run) => ({ setting, run, cores: coresOf(run) })));
   const rows = [...groupBy(timed, ({ setting, cores }) => `${cores} ${setting.label}`).values()].flatMap((runs) => {
-    const figure = estimate(
+    const figure = seedEstimate(
       runs.map(({ run }) => reader.speed(run) ?? Number.NaN),
       2,
     );
     return figure === undefined ? [] : [{ ...runs[0], figure }];
   });
   if (rows.length === 0) return absent('No training speed: no run has two lines in timings.jsonl.');
-  const referenceOf = ({ setting, cores }: (typeof rows)[number]): Estimate | undefined => {
+  const referenceOf = ({ setting, cores }: (typeof rows)[number]): SeedEstimate | undefined => {
     const alike = rows.filter((row) => row.cores === cores && modelOf(row.setting) === modelOf(setting));
     const found = baselines
       .map((name) => alike.filter((row) => isCalled(row.setting, name)))

@@ -5,7 +5,7 @@ import type { Problem, Status } from '../problem.js';
 import { RewardSignal, type RewardState, rewardKeys } from '../reward.js';
 import { stateOnly } from '../snapshots.js';
 import { describeStrategy, type SampledChoice, type Strategy } from '../strategy.js';
-import { drawAll, oneHot, repeated, softmaxOf } from './distribution.js';
+import { drawAll, oneHotDistribution, repeated, softmaxOf } from './distribution.js';
 
 const optionsSchema = z.strictObject({
   method: z
@@ -119,7 +119,7 @@ class Bandit<Batch> implements Strategy<Batch> {
     const { weights, arm } = this.current;
     const { explore } = this.options;
     const K = weights.length;
-    const chosen = arm === null ? softmaxOf(weights) : oneHot(arm, K);
+    const chosen = arm === null ? softmaxOf(weights) : oneHotDistribution(arm, K);
     return chosen.map((p) => (1 - explore) * p + explore / K);
   }
 }

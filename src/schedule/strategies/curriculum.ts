@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import type { CurriculumOrder, Problem, Status } from '../problem.js';
 import { describeStrategy } from '../strategy.js';
-import { drawnFrom, oneHot } from './distribution.js';
+import { drawnFrom, oneHotDistribution } from './distribution.js';
 
 /**
  * Curriculum transfer learning: from the easiest task on in stages of equal length, in translation to the main task
@@ -28,7 +28,8 @@ export const curriculum = describeStrategy({
     const K = problem.tasks.length;
     const { start, end } = curriculumEnds(problem, options);
     const stages = Math.abs(end - start) + 1;
-    const distribution = ({ update, updates }: Status) => oneHot(curriculumTask(start, end, update, updates), K);
+    const distribution = ({ update, updates }: Status) =>
+      oneHotDistribution(curriculumTask(start, end, update, updates), K);
     return drawnFrom('curriculum', problem, random, distribution, 1 - 1 / stages);
   },
 });

@@ -47,7 +47,7 @@ export function entropyOf(distribution: readonly number[]): number {
 }
 
 /** The distribution that is 1 at `index`. */
-export function oneHot(index: number, length: number): readonly number[] {
+export function oneHotDistribution(index: number, length: number): readonly number[] {
   return Array.from({ length }, (_, i) => (i === index ? 1 : 0));
 }
 

@@ -290,7 +290,7 @@ export class Influence<Batch> implements Strategy<Batch> {
     const { trust } = this;
     const size = this.problem.sizeOf(batch);
     if (trust === 0)
-      return drawnFrom(
+      return drawProbabilities(
         Array.from({ length: size }, () => marginal),
         this.options.explore,
       );
@@ -302,7 +302,7 @@ export class Influence<Batch> implements Strategy<Batch> {
       for (let task = 0; task < K; task++, at++) row.push(trust * probabilities[at] + (1 - trust) * marginal[task]);
       rows.push(row);
     }
-    return drawnFrom(rows, this.options.explore);
+    return drawProbabilities(rows, this.options.explore);
   }
 }
 
@@ -321,7 +321,7 @@ function advantagesOf(credits: Float32Array, K: number): Float32Array {
  * of step with the rest and then looks harmful forever; it takes the samples which the task suits best,
  * α_iT ∝ (π_iT ∕ mean of π_T)^(1 − γ). With γ = 1 all of it is uniform.
  */
-export function drawnFrom(policies: readonly (readonly number[])[], explore: number): number[][] {
+export function drawProbabilities(policies: readonly (readonly number[])[], explore: number): number[][] {
   const shares = new Array<number>(policies[0].length).fill(0);
   for (const row of policies) for (let task = 0; task < row.length; task++) shares[task] += row[task];
   for (let task = 0; task < shares.length; task++) shares[task] /= policies.length;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Problem, requireAbilities } from '../problem.js';
 import { stateOnly } from '../snapshots.js';
 import { describeStrategy, type Strategy } from '../strategy.js';
-import { oneHot, repeated } from './distribution.js';
+import { oneHotDistribution, repeated } from './distribution.js';
 
 const percentage = z.number().min(0).lt(100);
 
@@ -31,7 +31,7 @@ function selfPacedMain<Batch>(problem: Problem<Batch>, { from, to }: { from: num
   return {
     name: 'self-paced',
     settlesAt: from === to ? 0 : 1,
-    probabilities: async (batch) => repeated(oneHot(main, tasks.length), problem.sizeOf(batch)),
+    probabilities: async (batch) => repeated(oneHotDistribution(main, tasks.length), problem.sizeOf(batch)),
     async choose(batch, { update, updates }) {
       const tau = from + ((to - from) * (update - 1)) / updates;
       const weights = withoutHardest(await able.mainLosses(batch), tau);

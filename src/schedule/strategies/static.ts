@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Status } from '../problem.js';
 import { describeStrategy } from '../strategy.js';
-import { drawnFrom, oneHot } from './distribution.js';
+import { drawnFrom, oneHotDistribution } from './distribution.js';
 
 /** A fixed mix of the tasks; towards the end, if wanted, the main task alone. */
 export const staticMix = describeStrategy({
@@ -23,7 +23,7 @@ export const staticMix = describeStrategy({
   }),
   create({ main: share, rest, until }, problem, { random }) {
     const { tasks, main } = problem;
-    const alone = oneHot(main, tasks.length);
+    const alone = oneHotDistribution(main, tasks.length);
     const mix = tasks.length === 1 ? alone : mixOf(tasks.length, main, share, rest);
     const distribution = ({ update, updates }: Status) => (update <= until * updates ? mix : alone);
     return drawnFrom('static', problem, random, distribution, until < 1 ? until : 0);

@@ -189,7 +189,7 @@ export function jobOf({ folder, config, after, cores, until }: Message, runs: st
  * Of one run there is one identity, as long as what is asked of it is the same: asking twice does not run it twice.
  * Readable in front; BullMQ allows no colon and no bare number, and a file is named after it.
  */
-export function identityOf({ folder, config, after, until }: Message): string {
+export function jobIdentity({ folder, config, after, until }: Message): string {
   const hash = createHash('sha256')
     .update(JSON.stringify([folder, config, after, ...(until === undefined ? [] : [until])]))
     .digest('hex')
@@ -207,7 +207,7 @@ export function requireSameVersion(data: unknown): void {
 }
 
 /** What was found in the queue, if it is a message that names a folder inside the shared one. */
-export function parseMessage(data: unknown): Message | undefined {
+export function parseJobMessage(data: unknown): Message | undefined {
   const { data: message } = schema.safeParse(data);
   return message !== undefined && isInside(message.folder) ? message : undefined;
 }

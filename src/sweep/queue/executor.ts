@@ -4,7 +4,7 @@ import { makeFolder } from '../../files.js';
 import type { Executor, Job, JobProgress, Outcome } from '../job.js';
 import {
   connectionTo,
-  identityOf,
+  jobIdentity,
   type Message,
   messageOf,
   noteOutages,
@@ -74,7 +74,7 @@ class QueueExecutor implements Executor {
 
   async submit(job: Job, onProgress: (progress: JobProgress) => void): Promise<Outcome> {
     const message = messageOf(job, this.settings.runs, this.settings.shared);
-    const id = identityOf(message);
+    const id = jobIdentity(message);
     if (this.closing) return { state: 'stopped' };
     if (this.submissions.has(id)) throw new Error(`${id} was submitted twice`);
     return new Promise((settle) => this.submissions.set(id, { message, onProgress, settle, queued: false }));

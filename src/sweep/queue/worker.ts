@@ -13,7 +13,7 @@ import {
   noteOutages,
   type Outages,
   PREFIX,
-  parseMessage,
+  parseJobMessage,
   QUEUE_NAME,
   redacted,
   requireSameVersion,
@@ -235,7 +235,7 @@ export class HeldJob {
     this.id = job.id!;
     this.token = job.token!;
     this.data = job.data;
-    this.message = parseMessage(job.data);
+    this.message = parseJobMessage(job.data);
     this.isHopeless = job.deferredFailure !== undefined;
     this.stop = stop.signal;
     this.lease = new Lease(milliseconds, async () => {

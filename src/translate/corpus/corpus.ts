@@ -206,7 +206,7 @@ export function openPartial(out: string, record: string): string {
 }
 
 /** Gives the complete folder its name, without what only an interrupted preparation needs. */
-export function publish(folder: string, out: string): void {
+export function publishCorpus(folder: string, out: string): void {
   for (const name of readdirSync(folder)) {
     if (/\.(done|checkpoint)\.json$|\.part$|\.tmp$/.test(name)) rmSync(join(folder, name));
   }

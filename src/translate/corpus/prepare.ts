@@ -15,7 +15,7 @@ import {
   isCorpus,
   isPrepared,
   openPartial,
-  publish,
+  publishCorpus,
   readSummary,
   type SplitSummary,
   sequencePrefix,
@@ -96,7 +96,7 @@ export async function prepareTranslation(options: PrepareOptions, progress?: Pre
     });
   }
   const summary = readSummary(folder);
-  publish(folder, options.out);
+  publishCorpus(folder, options.out);
   return { summary, reused: false };
 }
 

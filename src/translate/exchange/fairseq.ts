@@ -9,7 +9,7 @@ import {
   checkDestination,
   openPairs,
   openPartial,
-  publish,
+  publishCorpus,
   type SplitSummary,
   sequencePrefix,
   writeSummary,
@@ -332,7 +332,7 @@ export function importFairseq(options: FairseqImport): CorpusSummary {
     splits: summaries,
   };
   writeSummary(partial, summary);
-  publish(partial, options.out);
+  publishCorpus(partial, options.out);
   return summary;
 }
 

@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
+import { readJsonFile } from '../../files.js';
 import { section } from '../../run/index.js';
 import type { Parameters } from '../../tensor/index.js';
 
@@ -232,4 +235,29 @@ export function translationModel(
 /** The same model without dropout. */
 export function evaluationMode(model: TranslationModel): TranslationModel {
   return { ...model, dropout: 0, attentionDropout: 0, activationDropout: 0 };
+}
+
+/** The file of a run folder that says which model it holds. */
+export function modelFile(run: string): string {
+  return join(run, 'model.json');
+}
+
+const summarySchema = z.looseObject({
+  main: z.number().optional(),
+  waits: z.union([z.number(), z.literal('full')]).optional(),
+  model: z
+    .looseObject({
+      attention: z.string().optional(),
+      vocabulary: z.object({ source: z.number(), target: z.number() }).optional(),
+    })
+    .default({}),
+});
+
+/** What reports and the page read of a model without opening it. */
+export type ModelSummary = z.output<typeof summarySchema>;
+
+/** The summary of a run's model; undefined where it has none. */
+export function readModelSummary(run: string): ModelSummary | undefined {
+  const file = modelFile(run);
+  return existsSync(file) ? readJsonFile(file, summarySchema) : undefined;
 }

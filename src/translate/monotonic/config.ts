@@ -33,11 +33,11 @@ export function redecodes({ attention }: Pick<MonotonicModel, 'attention'>): boo
 export interface MonotonicModel extends TranslationModel {
   readonly attention: MonotonicKind;
   /** Of `hmt` alone. */
-  readonly candidates?: Candidates;
+  readonly candidates?: HmtCandidates;
 }
 
 /** The moments at which `hmt` may write target token i, from 0: after L + i, …, L + i + K − 1 source tokens. */
-export interface Candidates {
+export interface HmtCandidates {
   /** L */
   readonly first: number;
   /** K */
@@ -47,7 +47,7 @@ export interface Candidates {
 export function monotonicModel(
   model: TranslationModel,
   attention: MonotonicKind,
-  candidates: Candidates = { first: 2, states: 4 },
+  candidates: HmtCandidates = { first: 2, states: 4 },
 ): MonotonicModel {
   if (model.encoder === 'unidirectional')
     return { ...model, attention, ...(attention === 'hmt' ? { candidates } : {}) };

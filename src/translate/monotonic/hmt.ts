@@ -68,7 +68,7 @@ import {
   type Sources,
   smoothingTerm,
 } from '../model/transformer.js';
-import type { Candidates, MonotonicModel } from './config.js';
+import type { HmtCandidates, MonotonicModel } from './config.js';
 import { logSigmoid } from './itst.js';
 import type { Lengths } from './loss.js';
 
@@ -83,7 +83,7 @@ import type { Lengths } from './loss.js';
  */
 
 /** t of every state, i64 [B, T·K], for target positions [B, T]; `last` i64 [B, 1, 1] is the latest moment of a sentence. */
-export function moments(positions: Tensor, { first, states }: Candidates, last: Tensor): Tensor {
+export function moments(positions: Tensor, { first, states }: HmtCandidates, last: Tensor): Tensor {
   const [batch, steps] = positions.shape;
   const each = add(expandDims(add(positions, first), -1), range(states)); // [B, T, K]
   return reshape(minimum(maximum(each, 1), last), [batch, multiplyDims(steps, states)]);
@@ -362,7 +362,7 @@ function answers(
   candidates: number,
 ): Outputs {
   const { visible, lengths, tokens } = inputs;
-  const { first, states: K } = model.candidates as Candidates;
+  const { first, states: K } = model.candidates as HmtCandidates;
   const [N, B] = tokens.shape;
   const at = sub(visible, add(add(lengths, sub(dimension(N), 1)), first)); // k of the moment, [B]; below 0: none has come
   const now = oneHot(minimum(maximum(at, 0), K - 1), K); // [B, K]

@@ -17,12 +17,12 @@ import {
 } from '../../schedule/index.js';
 import { type Batch, column, pairCount, selectPairs } from '../corpus/batches.js';
 import type { PairedSequences } from '../corpus/corpus.js';
-import { FEATURES, MainLosses, writeRows } from '../features.js';
+import { FEATURES, MainLosses, writeFeatureRows } from '../features.js';
 import { inOrder, RewardGradients, rewardPieces } from '../loss-evaluation.js';
 import { evaluationMode, requireStart } from '../model/config.js';
 import { targetTokens } from '../model/transformer.js';
 import { saveMonotonic, transformerParameters, warmStartMonotonic } from '../trained.js';
-import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from '../training.js';
+import { createTraining, type ProblemOptions, TrainingData, translationLearningRate } from '../training.js';
 import {
   latencyTasks,
   latencyWeights,
@@ -85,7 +85,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
   static async create(config: MonotonicConfig, options: ProblemOptions): Promise<MonotonicProblem> {
     const { threads = 1 } = options;
     const tasks = latencyTasks(config);
-    const learningRate = learningRateOf(config.learning, options.updates);
+    const learningRate = translationLearningRate(config.learning, options.updates);
     requireStart(config);
     const data = await TrainingData.open(config, options.random);
     const opened: { close(): void | Promise<void> }[] = [data];
@@ -147,7 +147,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     const sourceLengths = column(batches, 'sourceLengths');
     const targetLengths = column(batches, 'targetLengths');
     const { meanLengths } = data.corpus;
-    writeRows(groups, { sourceLengths, targetLengths, meanLengths, losses: known, meanLoss, status }, out);
+    writeFeatureRows(groups, { sourceLengths, targetLengths, meanLengths, losses: known, meanLoss, status }, out);
   }
 
   /** With the losses ℓ of sentences of |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|. */
