@@ -27,7 +27,7 @@ export function modelSchema(): z.ZodType<ModelConfig> {
   return z
     .discriminatedUnion('name', schemas)
     .prefault({ name: schemas[0].shape.name.value })
-    .describe('What makes the forecasts.');
+    .describe('The forecasting model.');
 }
 
 export function modelNamed(name: string): ForecastModel {
