@@ -264,5 +264,5 @@ export const forecastKind = problemKind({
   members: async (config, seed) => (await import('./members.js')).planMembers(config, seed),
   verbs: ['forecast'],
   validation: ({ validation }) =>
-    validation.measure === 'RankIC' ? { name: 'RankIC', sign: 1 } : { name: 'loss', sign: -1 },
+    validation.measure === 'loss' ? { name: 'loss', sign: -1 } : { name: validation.measure, sign: 1 },
 });
