@@ -11,6 +11,7 @@ import type { PricePanel } from '../data/panel.js';
 import { csv } from './csv.js';
 import {
   type DataFormat,
+  extraColumns,
   type FormatSchema,
   fillSource,
   type Note,
@@ -105,12 +106,16 @@ export async function openPanel(
   return { ...reading, cleaned: withFeatures(reading.cleaned, features) };
 }
 
-async function readOther(config: DataConfig, { data: path, columns }: OtherData, options: ReadOptions) {
+async function readOther(config: DataConfig, { data: path, columns = {} }: OtherData, options: ReadOptions) {
   const { format: _, start: _start, end: _end, ...rest } = config;
-  const mapped = { ...(rest.columns as object | undefined), ...columns };
+  const extra = extraColumns(options);
+  const given = Object.entries(columns);
+  const ours = given.filter(([name]) => !extra.includes(name));
+  const named = given.flatMap(([name, other]) => (extra.includes(name) && other !== null ? [[name, other]] : []));
+  const mapped = { ...(rest.columns as object | undefined), ...Object.fromEntries(ours) };
   const reading = await readPanel(
     { ...rest, columns: Object.keys(mapped).length === 0 ? undefined : mapped, path },
-    options,
+    { ...options, named: Object.fromEntries(named) },
   );
   return { ...reading, keep: () => {} };
 }
