@@ -113,7 +113,7 @@ function tradedAt({ runs }: Setting): string {
 }
 
 /** What the backtests of some runs say, each answer once. */
-function differing(runs: Setting['runs'], say: (backtest: ForecastFigures['backtest']) => string): string {
+function differing(runs: Setting['runs'], say: (backtest: SavedForecastFigures['backtest']) => string): string {
   const found = runs.flatMap((run) => testForecast(run) ?? []);
   return [...new Set(found.map(({ backtest }) => say(backtest)))].join('; ');
 }
