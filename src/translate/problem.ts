@@ -304,7 +304,7 @@ export interface WaitInfluenceOptions {
 }
 
 /** How a step on each pair under each wait would change the main task's loss of the pairs set aside. */
-export function waitInfluence(options: WaitInfluenceOptions): InfluenceAccess<readonly Batch[]> {
+function waitInfluence(options: WaitInfluenceOptions): InfluenceAccess<readonly Batch[]> {
   const { training, evaluation, reward, waits, main, gradient } = options;
   const K = waits.length;
   const anchors = anchorsOf(K, main);
