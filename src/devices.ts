@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { InputError } from './errors.js';
 
 /** What a program can run on: this machine's processor, or a graphics card through WebGPU or CUDA. */
-export const deviceNames = ['cpu', 'webgpu', 'cuda'] as const;
+const deviceNames = ['cpu', 'webgpu', 'cuda'] as const;
 /** One of them. */
 export type DeviceName = (typeof deviceNames)[number];
 

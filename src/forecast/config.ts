@@ -33,7 +33,7 @@ const length = (example: string) =>
     .meta({ examples: [example] });
 
 /** `problem.split.walkForward` of a configuration. */
-export const walkForwardSchema = z
+const walkForwardSchema = z
   .strictObject({
     train: length('4y').describe(`Length of a training part: a number and ${UNIT_NAMES}.`),
     validation: length('1y').describe('Length of the validation part after it.'),

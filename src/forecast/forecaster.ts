@@ -95,7 +95,7 @@ export interface ForecastRun {
 }
 
 /** Reads the best checkpoint of a run, or the latest one before the first validation. */
-export function openForecastRun(run: string): ForecastRun {
+function openForecastRun(run: string): ForecastRun {
   const config = forecastConfigOf(run);
   const [member] = readMembers(run) ?? [];
   if (member !== undefined) {
@@ -163,7 +163,7 @@ export interface RankForecasts {
  *
  * @param open opens a member
  */
-export function openEnsemble(
+function openEnsemble(
   run: string,
   config: ForecastConfig,
   members: readonly Member[],

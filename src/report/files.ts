@@ -224,7 +224,7 @@ export function hasFonts(): boolean {
 const FONTS = { loadSystemFonts: true };
 
 /** The report as one HTML page that loads nothing: styles and figures are inside, files beside it are only linked. */
-export function htmlPage(
+function htmlPage(
   title: string,
   sections: readonly Section[],
   lead: string,

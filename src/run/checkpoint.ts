@@ -104,7 +104,7 @@ export function latestCheckpoint(folder: string, warn: Warn): SavedCheckpoint | 
 type Warn = (sentence: string, path: string) => void;
 
 /** The checkpoints that are whole, the newest first; `warn` hears of damaged ones, which are skipped. */
-export function* wholeCheckpoints(folder: string, warn: Warn): Generator<SavedCheckpoint> {
+function* wholeCheckpoints(folder: string, warn: Warn): Generator<SavedCheckpoint> {
   for (const { path } of generations(folder)) {
     try {
       yield readCheckpoint(path);
@@ -229,7 +229,7 @@ export function exactStringify(value: unknown): string {
 }
 
 /** Reads what `exactStringify` has written. */
-export function exactParse(text: string): unknown {
+function exactParse(text: string): unknown {
   return JSON.parse(text, (_key, item: unknown) => {
     if (typeof item !== 'object' || item === null || !Object.hasOwn(item, MARK)) return item;
     return Number((item as Record<string, unknown>)[MARK]);

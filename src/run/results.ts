@@ -69,7 +69,7 @@ const namedMeasure = z.looseObject({
 });
 
 /** The data that an evaluation was made on: `data` in `scores.json`. */
-export const evaluatedDataSchema = z.object({
+const evaluatedDataSchema = z.object({
   /** As the configuration or `--data` names it. */
   name: z.string(),
   /** Identifies the data wherever they lie: figures are compared only where it is the same. */
@@ -253,7 +253,7 @@ export function evaluationFolder(run: string, name: string, { name: data, digest
 }
 
 /** Where `tcts evaluate --loss` keeps the loss of a run on a split under wait-k. */
-export function waitLossFile(run: string, split: string, k: number): string {
+function waitLossFile(run: string, split: string, k: number): string {
   return join(run, EVALUATION, `${split}-wait-${k}-loss.json`);
 }
 

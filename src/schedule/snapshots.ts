@@ -75,7 +75,7 @@ export function savedProblem(run: string): SavedProblem {
 }
 
 /** The problem in a checkpoint. */
-export function problemIn(saved: SavedCheckpoint): SavedProblem {
+function problemIn(saved: SavedCheckpoint): SavedProblem {
   return { snapshot: partOf(trainedState(saved), 'problem'), step: saved.step, file: saved.path };
 }
 

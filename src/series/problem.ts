@@ -340,7 +340,7 @@ export interface SeriesNetwork {
   readonly training: Model<InputTypes>;
 }
 
-export function createSeriesNetwork({ hidden, layers, window, columns, tasks }: SeriesNetworkOptions): SeriesNetwork {
+function createSeriesNetwork({ hidden, layers, window, columns, tasks }: SeriesNetworkOptions): SeriesNetwork {
   const inputs = { x: f32(window, 'B', columns) };
   const forecasts = (p: Parameters, x: Tensor): Tensor => {
     const { last } = gru(p.under('trunk'), x, { hidden, layers });

@@ -208,7 +208,7 @@ function hostName(host: string): string | undefined {
 }
 
 /** Headers of every answer. The page needs nothing but its own files and the server it came from. */
-export function securityHeaders(wasm: boolean): Readonly<Record<string, string>> {
+function securityHeaders(wasm: boolean): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
     // WebAssembly is allowed only where models run in the page.

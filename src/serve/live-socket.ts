@@ -273,7 +273,7 @@ export type ServerMessage =
   | { readonly type: 'error'; readonly lane?: string; readonly message: string };
 
 /** The message in a text, or what is wrong with it. */
-export function parseClientMessage(text: string): ClientMessage | { readonly type: 'wrong'; readonly reason: string } {
+function parseClientMessage(text: string): ClientMessage | { readonly type: 'wrong'; readonly reason: string } {
   let value: unknown;
   try {
     value = JSON.parse(text);

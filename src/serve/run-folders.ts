@@ -75,7 +75,7 @@ export class RunDescriptions {
 }
 
 /** Changes when a file is written; empty where there is none. */
-export function fileStamp(path: string): string {
+function fileStamp(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat === undefined ? '' : `${stat.ino} ${stat.mtimeMs} ${stat.ctimeMs} ${stat.size}`;
 }

@@ -221,7 +221,7 @@ export interface StopOptions {
  * Runs the tool as a separate process. When `signal` fires, or when this process dies, it is asked to save its state and
  * stop. It does not get the Ctrl-C that a terminal sends to all.
  */
-export async function runTool(args: readonly string[], { signal, kill }: StopOptions = {}): Promise<Outcome> {
+async function runTool(args: readonly string[], { signal, kill }: StopOptions = {}): Promise<Outcome> {
   if (signal?.aborted) return { state: 'stopped' };
   const tether = pathToFileURL(builtFile('sweep/tether.js')).href;
   const child = spawn(process.execPath, ['--import', tether, builtFile('cli/main.js'), ...args], {

@@ -168,7 +168,7 @@ export function inOrder(pairs: PairedSequences, maxTokens: number): Generator<Ba
 }
 
 /** The same, for those who need some of the batches only. */
-export function batchesInOrder(pairs: PairedSequences, maxTokens: number): BatchIterator {
+function batchesInOrder(pairs: PairedSequences, maxTokens: number): BatchIterator {
   const longest = pairs.target.lengths.reduce((a, b) => Math.max(a, b), 1);
   return new BatchIterator(pairs, {
     maxTokens: Math.max(maxTokens, longest),
@@ -243,14 +243,14 @@ function lossConfig(run: string) {
 }
 
 /** What the losses of a batch under several waits are computed from. */
-export const severalWaitsInputs = {
+const severalWaitsInputs = {
   ...sentenceInputs,
   /** m of each wait-m. */
   waits: i32('A'),
 } satisfies InputTypes;
 
 /** −log P of each sentence under each of several waits, `plain` [A, B] in nats: what `lossModel` says of each pair. */
-export function severalWaitsModel(
+function severalWaitsModel(
   model: TranslationModel,
   { smoothing, limited = true }: LossOptions,
 ): Model<typeof severalWaitsInputs> {
@@ -268,7 +268,7 @@ export function severalWaitsModel(
 }
 
 /** A batch as the inputs of its losses under these waits. */
-export function severalWaitsFeeds(batch: Batch, waits: readonly number[]): Feeds {
+function severalWaitsFeeds(batch: Batch, waits: readonly number[]): Feeds {
   return { ...sentenceFeeds(batch), waits: { data: Int32Array.from(waits), shape: [waits.length] } };
 }
 

@@ -82,7 +82,7 @@ export function warmupFor(updates: number): number {
 }
 
 /** Further passes over a corpus teach a model little that it would not know by heart. */
-export const MOST_EPOCHS = 40;
+const MOST_EPOCHS = 40;
 
 export const translationSizing: Sizing = {
   choose: (config, limits) => choose(config as TranslationConfig, limits),

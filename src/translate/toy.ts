@@ -66,7 +66,7 @@ export function toyText(seed: number | string, sizes: TextSizes = {}): ToyText {
 }
 
 /** Draws the parts of a text from what makes up sentences. */
-export function distinctText(
+function distinctText(
   pair: Pick<ToyLanguagePair, 'sample'>,
   random: Random,
   { train = 5000, valid = 300, test = 300 }: TextSizes = {},

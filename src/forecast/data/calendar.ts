@@ -89,13 +89,6 @@ export interface SplitDates {
   readonly test: DateRange;
 }
 
-/** The paper's split (section 4.3). */
-export const PAPER_SPLIT: SplitDates = {
-  train: ['2008-01-01', '2013-12-31'],
-  validation: ['2014-01-01', '2015-12-31'],
-  test: ['2016-01-01', '2020-08-01'],
-};
-
 export interface Splits {
   readonly train: Samples;
   readonly validation: Samples;

@@ -155,7 +155,7 @@ function formatOf(path: string): DataFormat {
 export const CACHE_FILE = 'data.cache';
 
 /** Readings that take more bytes are not kept. */
-export const MOST_BYTES = 256 * 2 ** 20;
+const MOST_BYTES = 256 * 2 ** 20;
 
 /**
  * What a reading depends on: the options it was made with, and name, size and time of the last change of every file. Taken

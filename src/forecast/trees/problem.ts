@@ -148,12 +148,7 @@ function tableOf(panel: PricePanel, spec: FeatureSpec, samples: Samples): Featur
 }
 
 /** Forecasts of boosted trees, one a sample. */
-export function predictSamples(
-  trees: BoostedTrees,
-  panel: PricePanel,
-  spec: FeatureSpec,
-  samples: Samples,
-): Float32Array {
+function predictSamples(trees: BoostedTrees, panel: PricePanel, spec: FeatureSpec, samples: Samples): Float32Array {
   const columns = columnCount(spec);
   const out = new Float32Array(samples.length);
   const rows = new Float32Array(PIECE * columns);

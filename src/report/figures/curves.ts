@@ -207,7 +207,7 @@ export interface LinesOptions {
 }
 
 /** Lines over a common axis. */
-export function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
+function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
   const { title, width, height, letter, symbols = 'some', zero = false, marks: rules = [] } = options;
   const dates = lines.some(({ points }) => points.some(({ x }) => x instanceof Date));
   const finite = lines.map(({ points }) => points.filter(({ y }) => Number.isFinite(y)));

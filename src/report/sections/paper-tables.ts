@@ -109,7 +109,7 @@ export interface PaperRow {
 }
 
 /** Seeds behind a figure of the paper. */
-export const PAPER_SEEDS = 5;
+const PAPER_SEEDS = 5;
 
 /** Its tables of stock trend forecasting: RankIC and MSE (table 3), ICIR (appendix F), in the order of the first. */
 export const PAPER_ROWS: readonly PaperRow[] = [
@@ -138,13 +138,13 @@ export function isPapersMarket({ kind, settings }: DataSet): boolean {
 }
 
 /** Whether a setting is the paper's method: the same strategy, model and tasks. */
-export function isPaperRow(row: PaperRow, { strategy, keys }: Labelled): boolean {
+function isPaperRow(row: PaperRow, { strategy, keys }: Labelled): boolean {
   const tasks = row.tasks === undefined || keys.get('problem.tasks') === row.tasks;
   return strategy === row.strategy && keys.get('problem.model.name') === row.model && tasks;
 }
 
 /** The row as something that has a label. */
-export function asLabelled({ strategy, model, tasks }: PaperRow): Labelled {
+function asLabelled({ strategy, model, tasks }: PaperRow): Labelled {
   return {
     strategy,
     keys: new Map<string, unknown>([

@@ -272,7 +272,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 }
 
 /** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment) between two words. */
-export function editDistance(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

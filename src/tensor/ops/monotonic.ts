@@ -149,7 +149,7 @@ export interface ScanShape {
 }
 
 /** A recurrence over a length that is known only when it runs. Returns the last state and the results along the axis. */
-export function scanSteps(
+function scanSteps(
   to: Lowering,
   { dtype, axis, direction, state, slices, results: shapes = [] }: ScanShape,
   start: string,

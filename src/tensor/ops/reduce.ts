@@ -61,7 +61,7 @@ function reduce(op: Op, x: Tensor, { axes, keepDims = false }: ReduceOptions): T
 }
 
 /** Axes counted from the front, ascending; all if none are given. */
-export function normalAxes({ shape }: TensorType, axes?: readonly number[]): number[] {
+function normalAxes({ shape }: TensorType, axes?: readonly number[]): number[] {
   const rank = shape.length;
   if (axes === undefined) return shape.map((_, axis) => axis);
   return axes.map((axis) => normalAxis(axis, rank)).sort((a, b) => a - b);

@@ -139,7 +139,7 @@ export function rejectWords(source: number, target: number, filters: Filters): F
 }
 
 /** Of pairs whose ends are counted, as `model.maxPositions` counts them. */
-export function rejectTokens(source: number, target: number, filters: Filters): FilterReason | undefined {
+function rejectTokens(source: number, target: number, filters: Filters): FilterReason | undefined {
   return Math.max(source, target) > filters.maxTokens ? 'tokens' : undefined;
 }
 

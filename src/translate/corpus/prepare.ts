@@ -239,7 +239,7 @@ export interface LearningOptions {
 }
 
 /** Reads the training text once and completes both languages: merge operations, units, vocabulary. */
-export async function learnLanguages(
+async function learnLanguages(
   requests: { readonly source: LanguageRequest; readonly target: LanguageRequest },
   files: { readonly source: string; readonly target: string },
   options: LearningOptions,

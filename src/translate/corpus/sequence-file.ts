@@ -105,7 +105,7 @@ export function idTypeFor(vocabularySize: number): IdType {
 }
 
 export const magic = Buffer.from('MMIDIDX\0\0', 'latin1');
-export const headerBytes = magic.length + 8 + 1 + 8;
+const headerBytes = magic.length + 8 + 1 + 8;
 
 function readIndex(path: string): { type: IdType; lengths: Int32Array; offsets: Float64Array } {
   const content = readBytes(path);

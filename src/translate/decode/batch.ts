@@ -223,7 +223,7 @@ function taken(tokens: readonly number[], length: number): number[] {
 }
 
 /** The group after something was read, over the new keys and values of the source if there are any. */
-export function afterReading(model: StepModel, group: Group, memory: Cache = group.memory): Group {
+function afterReading(model: StepModel, group: Group, memory: Cache = group.memory): Group {
   const { sentences, target, other } = group;
   return { sentences, memory, target: model.redecodes ? model.target(target.batch, target.storage) : target, other };
 }

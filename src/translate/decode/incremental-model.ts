@@ -271,7 +271,7 @@ export interface EncodedSource {
   readonly memories: Map<number, Cache>;
 }
 
-export function nothingEncoded(model: StepModel): EncodedSource {
+function nothingEncoded(model: StepModel): EncodedSource {
   return { source: model.source(1), memories: new Map() };
 }
 
@@ -283,7 +283,7 @@ export interface SourceQuestion {
 }
 
 /** Keys and values of the source for each question; for unidirectional encoders there may be more than it asks for. */
-export async function memoriesOf(model: StepModel, questions: readonly SourceQuestion[]): Promise<Cache[]> {
+async function memoriesOf(model: StepModel, questions: readonly SourceQuestion[]): Promise<Cache[]> {
   if (model.reencodes) await reencode(model, questions);
   else {
     await encodeWhole(model, questions);

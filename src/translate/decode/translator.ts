@@ -224,7 +224,7 @@ export interface OpenedModel {
 }
 
 /** Opens the model of a run of any kind that translates. */
-export async function openModel(run: string, options: OpenOptions = {}): Promise<OpenedModel> {
+async function openModel(run: string, options: OpenOptions = {}): Promise<OpenedModel> {
   const { problem } = openRun(run).config as { problem?: { kind?: string } };
   switch (problem?.kind) {
     case 'translation':

@@ -93,7 +93,7 @@ export function moments(positions: Tensor, { first, states }: HmtCandidates, las
  * Who sees whom among states, as a bias [B, 1, queries, keys]: a state sees those of its own and earlier target positions
  * whose moment is not later, itself the last. `order` i64 [B, states] counts the states.
  */
-export function stateBias(
+function stateBias(
   queries: { readonly order: Tensor; readonly moments: Tensor },
   keys: { readonly order: Tensor; readonly moments: Tensor },
   dtype: 'f32' | 'f64' = 'f32',
@@ -108,7 +108,7 @@ export function stateBias(
 }
 
 /** How each state sees the source tokens before its moment, as a bias [B, 1, T·K, S]. */
-export function momentBias(read: Tensor, source: Dim, dtype: 'f32' | 'f64' = 'f32'): Tensor {
+function momentBias(read: Tensor, source: Dim, dtype: 'f32' | 'f64' = 'f32'): Tensor {
   return expandDims(where(less(range(source), expandDims(read, -1)), fill(0, [], dtype), LOWEST), 1);
 }
 

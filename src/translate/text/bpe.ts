@@ -43,16 +43,6 @@ export function bpeSegmenter(codes: BpeCodes, options: BpeOptions = {}): BpeSegm
   };
 }
 
-/** Segments a line of words; spaces at its ends are kept, runs of spaces between words become one. */
-export function segmentLine(line: string, segment: BpeSegmenter): string {
-  const inner = line.replace(/^[\r ]+|[\r ]+$/g, '');
-  if (inner === '') return line;
-  const start = line.indexOf(inner);
-  const units: string[] = [];
-  for (const word of inner.split(' ')) if (word !== '') units.push(...segment(word));
-  return line.slice(0, start) + units.join(' ') + line.slice(start + inner.length);
-}
-
 /** Puts units together to words; a unit left open at the end counts as complete. */
 export function joinUnits(units: readonly string[]): string[] {
   const words: string[] = [];

@@ -210,7 +210,7 @@ export interface NonbreakingPrefixes {
   readonly beforeNumber: ReadonlySet<string>;
 }
 
-export function nonbreakingPrefixes(language: string): NonbreakingPrefixes {
+function nonbreakingPrefixes(language: string): NonbreakingPrefixes {
   return lists.get(language) ?? english;
 }
 
