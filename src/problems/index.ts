@@ -30,7 +30,7 @@ const modules = new Map<string, ProblemKind | InputError>();
 
 const moduleSchema = z
   .looseObject({
-    kind: z.literal('module').describe("A problem of one's own; the other keys are those that its module describes."),
+    kind: z.literal('module').describe('Your own problem; the other keys are those that its module describes.'),
     module: z
       .string()
       .min(1)

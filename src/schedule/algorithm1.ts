@@ -14,17 +14,21 @@ import type { Choice, EpisodeReport, Strategy } from './strategy.js';
 
 /** The `training` of a configuration: the input of the algorithm. η₁ and B belong to the problem, η₂ to the strategy. */
 export const trainingSchema = section({
-  episodes: z.int().min(1).default(100).describe('E: validations, after each of which the scheduler is updated.'),
-  steps: z.int().min(1).default(100).describe('S: updates of the model in an episode.'),
+  episodes: z
+    .int()
+    .min(1)
+    .default(100)
+    .describe('E: number of episodes; each ends with a validation and an update of the scheduler.'),
+  steps: z.int().min(1).default(100).describe('S: model updates per episode.'),
   budget: z
     .string()
     .regex(DURATION)
     .optional()
     .describe(
-      'Time that the training may take, such as 90s, 30m or 1h30m: episodes and steps are then chosen by timing some ' +
-        'updates, and the run folder records them. If left out: as many as episodes and steps say.',
+      'Time budget for the training, such as 90s, 30m or 1h30m: episodes and steps are then chosen by timing a few ' +
+        'updates, and the run folder records them. Default: episodes and steps decide.',
     ),
-}).describe('The extent of Algorithm 1.');
+}).describe('The length of Algorithm 1.');
 
 /** How long Algorithm 1 runs: the `training` of a configuration. */
 export type Extent = Readonly<z.output<typeof trainingSchema>>;

@@ -36,25 +36,25 @@ export function tableFormat<S extends TableSchema>(format: TableFormat<S>): Tabl
 }
 
 const csvSchema = z.strictObject({
-  format: z.literal('csv').describe('A CSV file: a line of names, then a row for each moment, a date in one column.'),
+  format: z.literal('csv').describe('A CSV file: a header line, then a row for each time, with a date in one column.'),
   path: z
     .string()
     .min(1)
     .meta({ examples: ['data/ETTh1.csv'] })
     .describe('The file.'),
-  target: z.string().min(1).optional().describe('Column to forecast. When left out: the last.'),
+  target: z.string().min(1).optional().describe('Column to forecast. Default: the last.'),
   missing: z
     .number()
     .optional()
     .describe(
-      'Number that stands for a missing value; it, empty cells and NaN, null, None, NA, N/A or a dot are filled with the value before.',
+      'Number that marks a missing value; it, empty cells and NaN, null, None, NA, N/A or a dot are filled with the previous value.',
     ),
 });
 
 const syntheticSchema = z.strictObject({
-  format: z.literal('synthetic').describe('A made-up series: a daily cycle, a slow swing and bursts of noise.'),
-  rows: z.int().min(1).max(10_000_000).default(4000).describe('Moments.'),
-  seed: z.int().min(0).default(1).describe('Seed of the series; that of the run does not change it.'),
+  format: z.literal('synthetic').describe('A synthetic series: a daily cycle, a slow swing and bursts of noise.'),
+  rows: z.int().min(1).max(10_000_000).default(4000).describe('Number of rows.'),
+  seed: z.int().min(0).default(1).describe("Seed of the series, independent of the run's."),
 });
 
 /** Every way to get a series, in the order in which people see them. */

@@ -24,7 +24,7 @@ import {
 const schema = z.strictObject({
   format: z.literal('qlib').describe("qlib's folder with calendars/, instruments/ and features/."),
   ...fileKeys,
-  market: z.string().optional().describe('Name of the list in instruments/. When left out: the only one, else "all".'),
+  market: z.string().optional().describe('Name of the list in instruments/. Default: the only one, otherwise "all".'),
 });
 
 export const qlib = dataFormat({

@@ -7,7 +7,7 @@ import { forecastModel } from './model.js';
 /** Boosted trees are no network: `trees/` grows them. */
 export const treesModel = forecastModel({
   schema: z.strictObject({
-    name: z.literal('trees').describe('Gradient-boosted trees, all grown in one update, whatever training says.'),
+    name: z.literal('trees').describe('Gradient-boosted trees, all grown in one update; training does not apply.'),
     ...treeKeys(),
   }),
   title: 'trees',

@@ -8,7 +8,7 @@ import { entropyOf, sampleRows } from './distribution.js';
 /** What a problem with a known answer says is right for each sample: an upper bound for other strategies. */
 export const oracle = describeStrategy({
   name: 'oracle',
-  summary: 'What the problem knows to be right, where its answer is known.',
+  summary: 'The tasks that the problem knows to be right, if its answer is known.',
   role: 'bound',
   sees: 'its answer',
   options: z.strictObject({}),
