@@ -75,7 +75,7 @@ export async function askToGoOn(question: string): Promise<boolean> {
 
 export function requireSomebodyToAsk(question: string): void {
   if (process.stdin.isTTY && process.stderr.isTTY) return;
-  throw new InputError(`${question} There is nobody to ask: say --yes`);
+  throw new InputError(`${question} There is no terminal to ask on: use --yes`);
 }
 
 /** Runs a command; bad input becomes one sentence on standard error and exit code 1, never a stack trace. */

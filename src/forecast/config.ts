@@ -241,12 +241,9 @@ export function datesOf({
   split: { train, validation, test, walkForward },
 }: Pick<ForecastConfig, 'split'>): SplitDates {
   if (walkForward === undefined && train && validation && test) return { train, validation, test };
-  throw new InputError(
-    'expected the dates of one training: only tcts train goes through the windows of a walk-forward',
-    {
-      key: 'problem.split.walkForward',
-    },
-  );
+  throw new InputError('expected the dates of one training: only tcts train runs the windows of a walk-forward', {
+    key: 'problem.split.walkForward',
+  });
 }
 
 /** Dates as a configuration has them. */

@@ -178,7 +178,7 @@ function packageEntry(name: string): string {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'MODULE_NOT_FOUND') {
-      throw new InputError(`there is no package ${name} (a file is named as ./${name})`);
+      throw new InputError(`there is no package ${name} (write a file as ./${name})`);
     }
     if (code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error;
   }

@@ -291,7 +291,7 @@ const PERFORMANCE: ValidationMeasure = {
 export function requireSinglePass(strategy: Strategy<never>, patience: number | null): void {
   if (patience === null || (strategy.passes ?? 1) === 1) return;
   throw new InputError(
-    `${strategy.name} trains ${strategy.passes} models one after the other and cannot be stopped early, expected null`,
+    `${strategy.name} trains ${strategy.passes} models in sequence and cannot be stopped early, expected null`,
     { key: 'earlyStopping.patience' },
   );
 }

@@ -131,7 +131,7 @@ export function refuseFlags(flags: EvaluateFlags, kind: string, ...names: string
   const given = names.find((name) => flags[name] !== undefined);
   if (given === undefined) return;
   const flag = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  throw new InputError(`means nothing for a run of ${kind}`, { key: `--${flag}` });
+  throw new InputError(`has no effect on a run of ${kind}`, { key: `--${flag}` });
 }
 
 /** Names of the learning rate schedules. */
@@ -221,7 +221,7 @@ export function learningRateOf(
     return learningRate({ name, ...common, factor, patience, minDelta, minimum });
   }
   if (name === 'inverse_sqrt' && warmup === 0) {
-    throw new InputError('inverse_sqrt falls from the end of the warm-up on, expected at least 1 update', {
+    throw new InputError('inverse_sqrt needs a warm-up, expected at least 1 update', {
       key: 'problem.learning.warmup',
     });
   }

@@ -93,11 +93,12 @@ export function openTable(config: SeriesDataConfig): SeriesTable {
  */
 export function readTable({ path: file, missing }: Pick<z.output<typeof csvSchema>, 'path' | 'missing'>): SeriesTable {
   const [{ cells: header } = { cells: [] }, ...rows] = readCsvTable(file);
-  if (rows.length === 0) throw new InputError('expected a line of names and rows of numbers below it', { file });
+  if (rows.length === 0) throw new InputError('expected a header line and rows of numbers below it', { file });
   const date = rows[0].cells.findIndex((cell) => momentOf(cell) !== undefined);
   if (date < 0) throw new InputError('expected a column of dates such as 2016-07-01 00:00', { file, line: 2 });
   const others = [...header.keys()].filter((column) => column !== date);
-  if (others.length === 0) throw new InputError('expected a column of numbers beside the date', { file, line: 1 });
+  if (others.length === 0)
+    throw new InputError('expected a column of numbers in addition to the date', { file, line: 1 });
 
   const columns = others.map(() => new Float64Array(rows.length));
   let [before, filled] = [Number.NEGATIVE_INFINITY, 0];
@@ -108,7 +109,7 @@ export function readTable({ path: file, missing }: Pick<z.output<typeof csvSchem
     const moment = momentOf(cells[date]);
     if (moment === undefined || moment < before) {
       const found = JSON.stringify(cells[date]);
-      throw new InputError(`expected a date that is not before that of the row above, found ${found}`, {
+      throw new InputError(`expected a date not before that of the previous row, found ${found}`, {
         file,
         line,
         key: header[date],

@@ -189,7 +189,7 @@ export class LiveModels {
   private open(run: string): Entry {
     if (this.entries.size >= this.most) {
       const idle = [...this.entries].find(([, { users }]) => users === 0);
-      if (idle === undefined) throw new InputError(`${this.most} models are in use, which is as many as are kept open`);
+      if (idle === undefined) throw new InputError(`${this.most} models are in use, the maximum`);
       this.entries.delete(idle[0]);
       this.end(idle[1]);
     }

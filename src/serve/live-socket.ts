@@ -157,7 +157,7 @@ class Connection {
     try {
       if (this.lanes.size > limits.lanes) throw new InputError(`a page can have ${limits.lanes} sentences at a time`);
       if (!this.context.admit()) {
-        throw new InputError('the server has as many sentences under way as it takes; try later');
+        throw new InputError('the server is translating the maximum number of sentences; try later');
       }
       const folder = await this.context.find(run);
       if (!current()) return;

@@ -275,7 +275,7 @@ function runEvaluations(run: string): ShownEvaluations {
   const forecast: ShownForecast[] = [];
   const problems: string[] = [];
   const isLink = lstatSync(join(run, 'evaluation'), { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
-  if (isLink) problems.push('evaluation: it is a link, which is not followed');
+  if (isLink) problems.push('evaluation: it is a link, so it is not followed');
   for (const folder of isLink ? [] : evaluationFolders(run)) {
     try {
       refuseLarge(scoresFile(folder));

@@ -304,7 +304,7 @@ export function settingLayer(key: string, value: unknown, from: string, places: 
     });
   }
   const owner = OWNED[key];
-  if (owner !== undefined) throw new InputError(`${key} is not set like this, ${owner}`, { ...place, key: from });
+  if (owner !== undefined) throw new InputError(`${key} cannot be set here, ${owner}`, { ...place, key: from });
 
   const own = new Map<string, Where>();
   for (const [i] of words.entries()) own.set(words.slice(0, i + 1).join('.'), place);

@@ -96,5 +96,7 @@ test("qlib's Alpha158 is a set of features for every model", { timeout: 60_000 }
   };
   expect((await none('momentum')).stderr).toMatch(/problem\.features\.columns: the data has no column "momentum"/);
   const refused = await none('');
-  expect(refused.stderr).toMatch(/problem\.features\.columns: expected some columns where there are no other features/);
+  expect(refused.stderr).toMatch(
+    /problem\.features\.columns: expected some columns, because there are no other features/,
+  );
 });

@@ -131,7 +131,9 @@ describe('computation-aware latency', () => {
     const plain = await tcts(run.folder, 'evaluate', '.', '--k', '2', '--all');
     expect(plain.stdout).toContain('No computation-aware latency: sentences were translated together');
     const log = join(run.folder, 'evaluation/test-wait-2-beam-5/instances.log');
-    await expect(scoreJson('latency', log, '--computation-aware')).rejects.toThrow('no elapsed times are recorded');
+    await expect(scoreJson('latency', log, '--computation-aware')).rejects.toThrow(
+      'needs elapsed times, but none are recorded',
+    );
     const wrong = await tcts(run.folder, 'evaluate', '.', '--computation-aware', '0');
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('--computation-aware: expected a number') });
   }, 60_000);

@@ -44,7 +44,7 @@ test('a run leaves its figures in its folder', async () => {
 
   const again = await tcts(folder, 'train', 'small.yaml');
   expect(again).toMatchObject({ code: 1, stdout: '' });
-  expect(again.stderr).toMatch(/runs\/small: a run is there already: resume it, or choose another name\n$/);
+  expect(again.stderr).toMatch(/runs\/small: there is already a run: resume it, or choose another name\n$/);
 });
 
 test('--set gives the strategy that a shorthand names its keys, in whatever order they come', async () => {
@@ -69,13 +69,13 @@ test('results can be printed as JSON, and resuming a finished run only prints th
   expect(again).toMatchObject({ code: 0, stdout: first.stdout });
 });
 
-test('Ctrl-C saves and says how to go on', { timeout: 60_000 }, async () => {
+test('Ctrl-C saves and says how to continue', { timeout: 60_000 }, async () => {
   const folder = folderWith(CONFIG.replace('episodes: 12', 'episodes: 100000'));
   const { child, ended } = startTcts(folder, 'train', 'small.yaml', '--set', 'logging.progressSeconds=0.05');
   child.stderr.once('data', () => child.kill('SIGINT'));
   const { code, stderr } = await ended;
   expect(code).toBe(130);
-  expect(stderr).toMatch(/to go on: tcts train --resume runs\/small\n$/);
+  expect(stderr).toMatch(/to continue: tcts train --resume runs\/small\n$/);
   expect(stderr).toMatch(/loss [\d.]+.*(clean|main|off)-?\d* \d+ %/);
   const other = await tcts(folder, 'train', '--resume', 'runs/small', '--set', 'seed=9');
   expect(other).toMatchObject({ code: 1 });
@@ -123,7 +123,7 @@ test('early stopping ends a run, and is refused where it cannot be meant', { tim
     ...stop,
   );
   expect(refused).toMatchObject({ code: 1, stdout: '' });
-  expect(refused.stderr).toContain('earlyStopping.patience: best-fixed trains 5 models one after the other');
+  expect(refused.stderr).toContain('earlyStopping.patience: best-fixed trains 5 models in sequence');
 });
 
 test.each([

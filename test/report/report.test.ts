@@ -284,7 +284,7 @@ describe('a report on runs that are not all well', () => {
   it('refuses a folder without runs, and one that is not there', async () => {
     const folder = temporaryFolder();
     await expect(writeReport(folder)).rejects.toThrow('there is no run in the folder');
-    await expect(writeReport(join(folder, 'none'))).rejects.toThrow('no such folder, expected one that holds runs');
+    await expect(writeReport(join(folder, 'none'))).rejects.toThrow('no such folder, expected one with runs');
     makeOtherRun(join(folder, 'a'), { strategy: 'mtl', seed: 1 });
     await expect(writeReport(join(folder, 'a', 'run.json'))).rejects.toThrow('it is a file, expected a folder');
     await expect(writeReport(folder, { baselines: ['fixde'] })).rejects.toThrow(

@@ -110,7 +110,7 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
   it('does not look into an evaluation folder that is a link', async () => {
     expect(await report('out-evaluation')).toMatchObject({
       forecast: [],
-      problems: [expect.stringContaining('it is a link, which is not followed')],
+      problems: [expect.stringContaining('it is a link, so it is not followed')],
     });
   });
 

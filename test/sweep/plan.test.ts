@@ -231,7 +231,7 @@ describe('a mistake in a grid is told with its line and key', () => {
     [
       'a key on two axes',
       'base: base.yaml\ngroups: [{name: a, grid: {training.steps: [1]}, select: {over: {training.steps: [2]}}}]\n',
-      /in the grid already/,
+      /already in the grid/,
     ],
     [
       'a group that is not there',
@@ -241,7 +241,7 @@ describe('a mistake in a grid is told with its line and key', () => {
     [
       'a group that starts from a later one',
       'base: translation.yaml\ngroups: [{name: a, warmStart: b}, {name: b}]\n',
-      /comes before this one, found b/,
+      /expected an earlier group, found b/,
     ],
     [
       'a start that could be several runs',

@@ -156,7 +156,7 @@ describeWithRedis('tcts worker', () => {
       'tcts: --queue-env: the environment variable NO_QUEUE is not set\n',
     );
     expect((await tcts(folder, 'worker', '--runs', 'absent', '--queue', 'redis://x', '--quiet')).stderr).toBe(
-      'tcts: absent: there is no such folder; expected the one that all machines share\n',
+      'tcts: absent: there is no such folder; expected the one shared by all machines\n',
     );
     expect((await tcts(folder, 'worker', '--runs', 'runs', '--queue', 'queue', '--quiet')).stderr).toMatch(
       /^tcts: the address of the queue cannot be used: it is not a URL; expected redis:\/\//,

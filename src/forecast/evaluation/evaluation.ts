@@ -254,7 +254,7 @@ function evaluatedSamples(
   };
   if (from !== undefined || to !== undefined) return { split: 'dates', samples: between(from, to, '--from, --to') };
   if (windows !== undefined && split === 'validation') {
-    throw new InputError('the windows of a walk-forward each have a validation part of their own: evaluate a member', {
+    throw new InputError('each window of a walk-forward has its own validation part: evaluate a member', {
       key: '--split',
     });
   }
@@ -343,7 +343,7 @@ function requireSameData(own: string, other: string): void {
   const [a, b] = [own, other].map(readEvaluatedData);
   if (a?.digest === b?.digest) return;
   const [first, second] = [a, b].map((data) => (data === undefined ? 'data that it does not name' : data.name));
-  throw new InputError(`it was evaluated on ${second}, and not on the same data as the other run, ${first}`, {
+  throw new InputError(`it was evaluated on ${second}, but the other run on ${first}`, {
     file: other,
   });
 }

@@ -196,7 +196,7 @@ export function acceptRow(
       throw new InputError(`${fields[f]} of ${what} is ${Number(x.toPrecision(3))}, ${advice}`, where);
     }
     notes.add(
-      'row with a price of zero or less taken as a suspension',
+      'row with a price of zero or less treated as a suspension',
       `${fields[f]} of ${what} is ${x} in ${file}${line === undefined ? '' : `:${line}`}`,
     );
     cell.fill(Number.NaN);

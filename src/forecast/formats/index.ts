@@ -93,7 +93,7 @@ export async function openPanel(
   { run, group }: { readonly run?: string; readonly group?: string } = {},
 ): Promise<OwnReading> {
   if (other.data === undefined && other.columns !== undefined) {
-    throw new InputError('expected --data, whose columns they are', { key: '--columns' });
+    throw new InputError('expected --data, which has these columns', { key: '--columns' });
   }
   const options = { factors: factorsOf(features), group };
   const reading =
@@ -146,7 +146,7 @@ export function recognisedFormat(path: string): DataFormat | undefined {
 function formatOf(path: string): DataFormat {
   const format = recognisedFormat(path);
   if (format !== undefined) return format;
-  throw new InputError('the name tells no format: expected *.csv, *.parquet, a folder, or the key format', {
+  throw new InputError('the name does not show the format: expected *.csv, *.parquet, a folder, or the key format', {
     file: path,
   });
 }

@@ -190,5 +190,5 @@ export function checkLabelled({ table, labels, weights }: LabelledTable, name: s
     }
     sum += weights[row];
   }
-  if (!(sum > 0)) throw new InputError('all weights are 0, expected some above', { key });
+  if (!(sum > 0)) throw new InputError('all weights are 0, expected some above 0', { key });
 }

@@ -46,7 +46,7 @@ export function requireStart({
   readonly warmStart: string | null;
 }): void {
   if (model.adapters === undefined || warmStart !== null) return;
-  throw new InputError('adapters change a model that is there, expected problem.warmStart to name its run', {
+  throw new InputError('adapters modify an existing model, expected problem.warmStart to name its run', {
     key: 'problem.model.adapters',
   });
 }
@@ -223,7 +223,7 @@ export function translationModel(
   const base = PRESETS[requireChosen(preset, 'model.preset')];
   const model: TranslationModel = { ...base, ...given, vocabulary: { source, target } };
   if (model.width % model.heads !== 0) {
-    throw new InputError(`${model.heads} heads cannot share a width of ${model.width}, expected a divisor of it`, {
+    throw new InputError(`the width ${model.width} is not divisible by ${model.heads} heads, expected a divisor`, {
       key: 'problem.model.heads',
     });
   }

@@ -51,7 +51,7 @@ export function monotonicModel(
 ): MonotonicModel {
   if (model.encoder === 'unidirectional')
     return { ...model, attention, ...(attention === 'hmt' ? { candidates } : {}) };
-  throw new InputError('heads that only move forward need tokens that keep their encoding, expected "unidirectional"', {
+  throw new InputError('heads that only move forward need encodings that do not change, expected "unidirectional"', {
     key: 'problem.model.encoder',
   });
 }
@@ -154,10 +154,10 @@ export function latencyTasks(config: MonotonicConfig): { readonly tasks: readonl
     return { tasks: [{ name: attention, number: 1 }], main: 0 };
   }
   if (only !== undefined) {
-    throw new InputError('latencyWeights says all of them, expected main', { key: 'problem.latencyWeight' });
+    throw new InputError('latencyWeights lists all of them, expected main', { key: 'problem.latencyWeight' });
   }
   if (weights.some((weight, i) => i > 0 && weight <= weights[i - 1])) {
-    throw new InputError(`expected weights in rising order, found ${weights.join(', ')}`, {
+    throw new InputError(`expected weights in ascending order, found ${weights.join(', ')}`, {
       key: 'problem.latencyWeights',
     });
   }
@@ -169,7 +169,7 @@ export function latencyTasks(config: MonotonicConfig): { readonly tasks: readonl
 export function latencyWeights(config: MonotonicConfig): { latencyWeight: number; varianceWeight: number } {
   const { latencyWeight: average, varianceWeight: variance } = DEFAULT_WEIGHTS[config.attention];
   if (config.attention === 'hmt' && config.varianceWeight !== undefined) {
-    throw new InputError('hmt has no moving heads, expected no weight of the variance between them', {
+    throw new InputError('hmt has no moving heads, so their variance has no weight', {
       key: 'problem.varianceWeight',
     });
   }

@@ -64,7 +64,7 @@ export function parsePolicies(text: string): PolicySpec[] {
   if (policy === undefined) throw unknown(text);
   const given = lists(policy, settings);
   const count = [...given.values()].reduce((product, { length }) => product * length, 1);
-  if (count > MOST) throw new InputError(`it stands for ${count} policies, expected ${MOST} at most`, KEY);
+  if (count > MOST) throw new InputError(`it expands to ${count} policies, expected at most ${MOST}`, KEY);
   let specs: Record<string, unknown>[] = [{ name: policy.name }];
   for (const [key, values] of given) {
     specs = specs.flatMap((spec) => values.map((value) => ({ ...spec, [key]: value })));
@@ -135,7 +135,10 @@ function lists({ name: policy, settings, unnamed }: PolicyDescription, text = ''
     const setting = key !== undefined && Object.hasOwn(settings, key) ? settings[key] : undefined;
     if (key === undefined || setting === undefined || (name !== undefined && found.has(name))) {
       const known = Object.keys(settings).join(', ') || 'none';
-      throw new InputError(`${JSON.stringify(piece)} is no setting of ${policy}, expected each once of: ${known}`, KEY);
+      throw new InputError(
+        `${JSON.stringify(piece)} is not a setting of ${policy}, expected each at most once: ${known}`,
+        KEY,
+      );
     }
     const number = READ[setting.kind](value);
     if (number === undefined) {
