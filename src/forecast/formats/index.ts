@@ -7,7 +7,14 @@ import { wholeRun } from '../../run/index.js';
 import { type FeatureSpec, factorsOf, withFeatures } from '../data/features.js';
 import { CACHE_FILE, cacheKey, readCache, writeCache } from './cache.js';
 import { csv } from './csv.js';
-import { type DataFormat, type FormatSchema, fillSource, type Reading, type ReadOptions } from './format.js';
+import {
+  type DataFormat,
+  extraColumns,
+  type FormatSchema,
+  fillSource,
+  type Reading,
+  type ReadOptions,
+} from './format.js';
 import { parquet } from './parquet.js';
 import { qlib } from './qlib.js';
 import { synthetic } from './synthetic.js';
@@ -95,12 +102,16 @@ export async function openPanel(
   return { ...reading, cleaned: withFeatures(reading.cleaned, features) };
 }
 
-async function readOther(config: DataConfig, { data: path, columns }: OtherData, options: ReadOptions) {
+async function readOther(config: DataConfig, { data: path, columns = {} }: OtherData, options: ReadOptions) {
   const { format: _, start: _start, end: _end, ...rest } = config;
-  const mapped = { ...(rest.columns as object | undefined), ...columns };
+  const extra = extraColumns(options);
+  const given = Object.entries(columns);
+  const ours = given.filter(([name]) => !extra.includes(name));
+  const named = given.flatMap(([name, other]) => (extra.includes(name) && other !== null ? [[name, other]] : []));
+  const mapped = { ...(rest.columns as object | undefined), ...Object.fromEntries(ours) };
   const reading = await readPanel(
     { ...rest, columns: Object.keys(mapped).length === 0 ? undefined : mapped, path },
-    options,
+    { ...options, named: Object.fromEntries(named) },
   );
   return { ...reading, keep: () => {} };
 }
