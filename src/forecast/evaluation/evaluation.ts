@@ -330,6 +330,11 @@ export interface ForecastComparison {
  */
 export function compareForecasts(run: string, against: string, evaluation: string): ForecastComparison {
   const folders = [run, against].map((folder) => join(folder, 'evaluation', evaluation));
+  if (!existsSync(folders[1])) {
+    throw new InputError(`it has no evaluation to compare with, expected that of: tcts evaluate ${against}`, {
+      file: folders[1],
+    });
+  }
   const [own, other] = folders.map((folder) => readDaily(join(folder, 'daily.csv')));
   requireSameData(folders[0], folders[1]);
   const dates = [...own.keys()].filter((date) => other.has(date));
@@ -348,7 +353,8 @@ function requireSameData(own: string, other: string): void {
   });
   if (a?.digest === b?.digest) return;
   const [first, second] = [a, b].map((data) => (data === undefined ? 'data that it does not name' : data.name));
-  throw new InputError(`it was evaluated on ${second}, and not on the same data as the other run, ${first}`, {
+  const again = first === second ? ': evaluate both again' : '';
+  throw new InputError(`it was evaluated on ${second}, and not on the same data as the other run, ${first}${again}`, {
     file: other,
   });
 }
