@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { DeviceChoice } from '../../devices.js';
@@ -328,6 +329,11 @@ export interface ForecastComparison {
  */
 export function compareForecasts(run: string, against: string, evaluation: string): ForecastComparison {
   const folders = [run, against].map((folder) => join(folder, 'evaluation', evaluation));
+  if (!existsSync(folders[1])) {
+    throw new InputError(`it has no evaluation to compare with, expected that of: tcts evaluate ${against}`, {
+      file: folders[1],
+    });
+  }
   const [own, other] = folders.map((folder) => readDaily(join(folder, 'daily.csv')));
   requireSameData(folders[0], folders[1]);
   const dates = [...own.keys()].filter((date) => other.has(date));
@@ -343,9 +349,8 @@ function requireSameData(own: string, other: string): void {
   const [a, b] = [own, other].map(readEvaluatedData);
   if (a?.digest === b?.digest) return;
   const [first, second] = [a, b].map((data) => (data === undefined ? 'data that it does not name' : data.name));
-  throw new InputError(`it was evaluated on ${second}, but the other run on ${first}`, {
-    file: other,
-  });
+  const again = first === second ? ', as it was at another time: evaluate both again' : '';
+  throw new InputError(`it was evaluated on ${second}, but the other run on ${first}${again}`, { file: other });
 }
 
 function readDaily(file: string): Map<string, { IC: number; RankIC: number }> {
