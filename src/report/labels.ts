@@ -127,8 +127,25 @@ function shortLabel(kind: string, setting: Labelled): string {
   if (kind === 'translation' && keys.get(TASKS[kind]) === 'full') return 'full sentence';
   const description = strategyNamed(strategy);
   const title = description?.titles?.[kind] ?? description?.title ?? strategy;
+  if (kind === 'monotonic') {
+    const attention = attentionTitle(keys.get('problem.attention'));
+    return strategy === fixed.name ? attention : `${title} + ${attention}`;
+  }
   return isNamedByTasks(kind, setting) ? `${title} (${taskSet(setting)})` : title;
 }
+
+/** What models that decide themselves when to read are called, by their attention. */
+export function attentionTitle(attention: unknown): string {
+  return ATTENTIONS[String(attention)] ?? String(attention);
+}
+
+const ATTENTIONS: Readonly<Record<string, string>> = {
+  milk: 'MILk',
+  'mma-il': 'MMA-IL',
+  'mma-h': 'MMA-H',
+  itst: 'ITST',
+  hmt: 'HMT',
+};
 
 /** Forecasts are, as in the paper, where the set of tasks is one of the things compared. */
 function isNamedByTasks(kind: string, setting: Labelled): boolean {

@@ -5,6 +5,7 @@ import { policyNamed } from '../../translate/policies/index.js';
 import { type Block, type Cell, estimate, type Section, slug, type Table, textColumn } from '../document.js';
 import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/curves.js';
 import { MOST_CURVES, stylesFor } from '../figures/figure.js';
+import { attentionTitle, isAblation } from '../labels.js';
 import { commonDecoding } from '../measures.js';
 import { corpusOf, type Setting } from '../settings.js';
 import { isPapersMethod, type ReportView } from '../view.js';
@@ -84,7 +85,7 @@ function waitCurves({ data }: ReportView): (Omit<BleuLatencyCurve, 'style'> & { 
   const decoding = commonDecoding(data);
   if (decoding === undefined) return [];
   const compared = trainedSettings(data).filter(
-    (setting) => setting.strategy === fixed.name || isPapersMethod(setting),
+    (setting) => setting.strategy === fixed.name || (isPapersMethod(setting) && !isAblation(setting)),
   );
   return [...groupBy(compared, ({ label }) => label)].flatMap(([label, settings]) => {
     const points = waitPoints(settings, decoding).map(({ all, ...point }) => ({ ...point, ...WITHOUT_BAND }));
@@ -95,18 +96,9 @@ function waitCurves({ data }: ReportView): (Omit<BleuLatencyCurve, 'style'> & { 
 /** The policy as the paper calls it; of models that decide themselves, the kind of their attention. */
 function nameOf({ setting, figures: [one] }: Measured): string {
   const [policy] = (one.policy ?? '').split(':');
-  if (policy === 'monotonic') {
-    const attention = String(setting.keys.get('problem.attention') ?? policy);
-    return ATTENTIONS[attention] ?? attention;
-  }
+  if (policy === 'monotonic') return attentionTitle(setting.keys.get('problem.attention') ?? policy);
   return policyNamed(policy)?.label ?? policy;
 }
-
-const ATTENTIONS: Readonly<Record<string, string>> = {
-  milk: 'MILk',
-  'mma-il': 'MMA-IL',
-  'mma-h': 'MMA-H',
-};
 
 /** Curves of one name, distinguished by their models and their decoding as far as these differ. */
 function told(name: string, group: readonly Measured[]): Map<string, Measured[]> {
@@ -116,7 +108,11 @@ function told(name: string, group: readonly Measured[]): Map<string, Measured[]>
   const aspects = [modelOf, decodingOf].filter(
     (aspect) => !(aspect === modelOf && group.every(hasPointPerModel)) && new Set(group.map(aspect)).size > 1,
   );
-  return groupBy(group, (one) => [name, ...aspects.map((aspect) => aspect(one))].join(', '));
+  return groupBy(group, (one) => {
+    const words = aspects.map((aspect) => aspect(one));
+    // ITST (latencyWeight 1) says already that it is ITST.
+    return (words[0]?.startsWith(name) ? words : [name, ...words]).join(', ');
+  });
 }
 
 /** Whether the curve of its policy goes through models that were trained for different latencies. */
