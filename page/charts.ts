@@ -277,7 +277,7 @@ export function FiguresTable({ title, rows }: FiguresTableProps) {
       <div class="table" tabindex="0" role="region" aria-label=${title}>
         <table>
           <thead>
-            <tr><th></th>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr>
+            <tr><th scope="col">run</th>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr>
           </thead>
           <tbody>
             ${rows.map(
