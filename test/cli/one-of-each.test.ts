@@ -67,6 +67,10 @@ console.log(tried.join(' '));`);
     const report = readFileSync(join(folder, 'runs/grid/report/report.md'), 'utf8');
     expect(report).toContain('| taking turns |');
     expect(report).toContain('one-of-each: the runs do not say how large the data are.');
+    // Its validation is a loss, as that of a built-in problem: no performance with the sign changed.
+    expect(report).toMatch(
+      /\| own,strategy=turns,seed=1 \| one-of-each \| taking turns \| – \| 1 \| 12 \| loss 0\.\d{4} \|/,
+    );
   });
 
   it('trains, forecasts and is reported: a model and a format', { timeout: 120_000 }, async () => {
@@ -121,6 +125,7 @@ training: {episodes: 2, steps: 3}
       expect(offered.runs[0].policies).toContain('n-for-one');
       const [shown] = (await get('/api/runs')) as { kind: string; strategy: string; state: string }[];
       expect(shown).toMatchObject({ kind: 'one-of-each', strategy: 'turns', state: 'finished' });
+      expect(shown).toMatchObject({ validation: { name: 'validation loss', better: 'lower' } });
     } finally {
       await server.close();
     }
