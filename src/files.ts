@@ -263,7 +263,7 @@ function realPathWithin(folder: string, path: string): string {
 }
 
 function leadsOut(path: string): InputError {
-  return new InputError('it is a link that leads out of the run folder, which is not followed', { file: path });
+  return new InputError('it is a link that leads out of the run folder, so it is not followed', { file: path });
 }
 
 function kindOf(stat: Stats): string {
@@ -297,7 +297,7 @@ export function builtFile(path: string): string {
   const places = [`./${path}`, `../dist/${path}`].map((place) => fileURLToPath(new URL(place, import.meta.url)));
   const found = places.find((place) => existsSync(place));
   if (found === undefined) {
-    throw new InputError('a compiled part is missing; make it with "npm run build"', { file: places[0] });
+    throw new InputError('a compiled part is missing; build it with "npm run build"', { file: places[0] });
   }
   return found;
 }

@@ -34,7 +34,7 @@ export class Random {
   /** The number 7 and the text '7' are the same seed. */
   constructor(seed: number | string) {
     if (typeof seed === 'number' && !Number.isFinite(seed)) {
-      throw new InputError(`a seed is a finite number or a text, not ${seed}`, { key: 'seed' });
+      throw new InputError(`a seed is a finite number or a string, not ${seed}`, { key: 'seed' });
     }
     this.origin = digest(String(seed));
     this.setWords(...([0, 8, 16, 24].map((at) => Number.parseInt(this.origin.slice(at, at + 8), 16)) as RandomWords));

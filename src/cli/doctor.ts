@@ -85,7 +85,7 @@ async function deviceCheck(missing: Missing[]): Promise<DeviceCheck | null> {
     return await checkDevice('webgpu', cards);
   } catch (error) {
     const remedy = error instanceof Error ? error.message : String(error);
-    missing.push({ what: 'WebGPU', needed: `computes on ${cards[0].name}`, remedy, fatal: false });
+    missing.push({ what: 'WebGPU', needed: `computing on ${cards[0].name}`, remedy, fatal: false });
     return null;
   }
 }

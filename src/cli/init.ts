@@ -7,6 +7,7 @@ import { InputError } from '../errors.js';
 import { fileLines, writeFileAtomic } from '../files.js';
 import type { Extent } from '../schedule/index.js';
 import { positiveNumber, wholeNumber } from './flags.js';
+import { nextLines } from './terminal.js';
 
 interface InitFlags {
   readonly data?: string;
@@ -17,7 +18,7 @@ interface InitFlags {
 export function registerInit(program: Command): void {
   program
     .command('init')
-    .description('Write a commented configuration for your data, by three questions or by flags.')
+    .description('Write a commented configuration for your data, from three questions or flags.')
     .argument('[file]', 'file to write', 'tcts.yaml')
     .option('--data <path>', `the data: ${WHAT}`)
     .option('--main <m>', 'the main task: words to wait, days or steps ahead', wholeNumber('--main', 1, 1000))
@@ -25,7 +26,7 @@ export function registerInit(program: Command): void {
     .addHelpText(
       'after',
       `
-What is not given as a flag is asked for. Some updates are timed, so that the training takes as long as it may.
+Missing flags are asked for. A few updates are timed to fit the training into the given time.
 
 Examples:
   tcts init
@@ -39,7 +40,7 @@ const WHAT = `a CSV or Parquet file, a qlib folder, a folder made by tcts prepar
 or built in: verb-final, market, series`;
 
 async function initCommand(file: string, flags: InitFlags): Promise<void> {
-  if (existsSync(file)) throw new InputError('it is there already: choose another name', { file });
+  if (existsSync(file)) throw new InputError('it already exists: choose another name', { file });
   const ask = questions(flags);
   try {
     const data = flags.data ?? (await ask('What data', WHAT, 'verb-final'));
@@ -51,7 +52,7 @@ async function initCommand(file: string, flags: InitFlags): Promise<void> {
     const { problem, training } = await sizesFor(draft.text(main), minutes);
     writeFileAtomic(file, `${HEADING}\n${draft.text(main, problem)}${trainingText(training, minutes)}`);
     const updates = training.episodes * training.steps;
-    process.stdout.write(`written: ${file} (${updates} updates)\nnext: tcts train ${file}\n`);
+    process.stdout.write(`written: ${file} (${updates} updates)\n${nextLines([`tcts train ${file}`])}\n`);
   } finally {
     ask.close();
   }
@@ -130,7 +131,7 @@ function columnsOf(file: string): { name: string; ours: string | undefined }[] {
 
 function translationDraft(data: string): Draft {
   return {
-    question: 'wait-k: words to read before the first is written',
+    question: 'wait-k: words to read before the first one is written',
     main: 3,
     text: (main, problem) => {
       const { model, batch, learning } = (problem ?? AUTO) as typeof AUTO;
@@ -232,7 +233,7 @@ async function sizesFor(problem: string, minutes: number): Promise<{ problem: ob
   const { parse } = await import('yaml');
   const { loadTrainConfig, resolveSizes } = await import('./sizing.js');
   const values = { ...parse(problem), strategy: { name: 'learned' }, training: { budget: `${seconds(minutes)}s` } };
-  process.stderr.write('timing some updates …\n');
+  process.stderr.write('timing a few updates …\n');
   return resolveSizes(await loadTrainConfig(values, []), { say: (line) => process.stderr.write(`${line}\n`) });
 }
 

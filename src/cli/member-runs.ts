@@ -40,12 +40,12 @@ export async function memberRuns(
 ): Promise<TrainingRun> {
   const { folder, resume = false, quiet = false } = options;
   if (options.ranks !== undefined) {
-    throw new InputError('the members of this run are processes of their own: start it without mpirun', {
+    throw new InputError('the members of this run are separate processes: start it without mpirun', {
       key: 'problem',
     });
   }
   if (options.until !== undefined) {
-    throw new InputError('a run that consists of others is trained to its end, found --until', { key: 'problem' });
+    throw new InputError('a run that consists of other runs cannot be paused, found --until', { key: 'problem' });
   }
   // What is odd in the data is no progress: --quiet does not hide it.
   for (const line of notes) process.stderr.write(`${line}\n`);
@@ -72,7 +72,7 @@ export async function memberRuns(
     }
     if (stopped) {
       state = 'interrupted';
-      if (!quiet) process.stderr.write(`stopped, everything is saved; to go on: ${resumeCommand}\n`);
+      if (!quiet) process.stderr.write(`stopped, everything is saved; to continue: ${resumeCommand}\n`);
       return {
         outcome: { state, step, best: null, stoppedEarly: false, signal, resumeCommand },
         result: undefined,

@@ -47,7 +47,7 @@ function shippedNames(under: string): string[] {
 }
 
 /** What a typing mistake could have turned into the path: another entry of its folder, or of a folder like its own. */
-function nearestFile(path: string): string | undefined {
+export function nearestFile(path: string): string | undefined {
   const [folder, name] = [dirname(path), basename(path)];
   if (!isFolder(folder)) {
     const near = folder === '.' ? undefined : nearestFile(folder);

@@ -180,7 +180,7 @@ function openLog(path: string, config: TrainConfig, plan: ProbePlan): { log: Met
   requireSameConfig(found.config as ConfigValues, values, path);
   if (!isDeepStrictEqual(found.plan, JSON.parse(JSON.stringify(plan)))) {
     throw new InputError(
-      'it was begun with another budget or other seeds, checkpoints or trunks: say the same, or another --out',
+      'it was started with a different budget, seeds, checkpoints or trunk: use the same ones, or another --out',
       {
         file: path,
       },
@@ -273,7 +273,7 @@ function announce({ plan, speed, rest, share }: Announced, say: (line: string) =
   say(
     `${seeds.length} seeds, each with ${plural(arms.length, 'branch', 'branches')} of ${plural(length, 'update')} from ${from}, ${plural(trunk, 'update')} of common training before it (${percent((share * trunk) / updates)} of a training)`,
   );
-  if (!plan.leaveOneOut) say('the budget has no room for leaving single tasks out: a larger --budget does that, too');
+  if (!plan.leaveOneOut) say('the budget is too small to leave out single tasks: use a larger --budget');
   const validations = rest.branches + rest.seeds * checkpoints;
   const seconds = rest.seeds * speed.create + rest.updates * speed.update + validations * speed.validation;
   const resumed = rest.updates < updates ? ` (${updates - rest.updates} are done)` : '';

@@ -27,7 +27,7 @@ type Experiment = Readonly<Partial<Record<Scale, Data | null>>>;
 
 const CSI300: Data = { key: 'problem.data.path', what: "qlib's folder with the CSI300" };
 const CORPUS: Data = { key: 'problem.data.folder', what: 'a folder made by tcts prepare translate' };
-const SEVERAL: Data = { what: 'a folder as docs/scaling.md describes it' };
+const SEVERAL: Data = { what: 'a folder as described in docs/scaling.md' };
 
 /** The experiments of the paper, and the one that asks what its scheduling gains. */
 const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
@@ -47,15 +47,15 @@ export function registerReproduce(program: Command): void {
       .description('Run an experiment of the paper and write a report with its tables and figures.')
       .argument('<experiment>', NAMES)
       .addOption(
-        new Option('--scale <size>', 'smoke: minutes, built-in data; small: hours of two cores; full: days')
+        new Option('--scale <size>', 'smoke: minutes, built-in data; small: hours on two cores; full: days')
           .choices([...SCALES])
           .default('smoke'),
       )
       .option('--data <path>', 'where the data are (small and full)')
       .option('--set <key=value>', 'override a key of the training configuration; may be repeated', collect, []),
   )
-    .option('--dry-run', 'print what would be run, and how long it will take', false)
-    .option('--yes', 'do not ask before the runs begin', false)
+    .option('--dry-run', 'print what would run, and how long it would take', false)
+    .option('--yes', 'start the runs without asking', false)
     .addHelpText(
       'after',
       `
@@ -129,9 +129,9 @@ function summary({ grid, groups, folder }: Plan, count: number): string {
 /** Says how long it will take and asks, unless there is nothing left to do. */
 async function mayBegin(plan: Plan, flags: ReproduceFlags): Promise<boolean> {
   if (await isFinished(plan)) return true;
-  if (!flags.yes) requireSomebodyToAsk('The runs are started only after a confirmation.');
+  if (!flags.yes) requireSomebodyToAsk('The runs start only after a confirmation.');
   const time = await expectedTime(plan, flags);
-  return time !== undefined && (flags.yes || (await askToGoOn('Go on?')));
+  return time !== undefined && (flags.yes || (await askToGoOn('Continue?')));
 }
 
 async function isFinished(plan: Plan): Promise<boolean> {

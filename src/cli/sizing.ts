@@ -58,7 +58,7 @@ export async function resolveSizes(config: TrainConfig, { say, used = () => 0 }:
     const updates = extent.episodes * extent.steps;
     const epochs = choice === undefined ? '' : `, ${(updates / choice.updatesPerEpoch).toPrecision(2)} epochs`;
     const each = `${Number((speed.update + speed.strategy).toPrecision(2))} s each`;
-    const rest = updates > most - extent.episodes ? '; more would not help, so that the budget is not used up' : '';
+    const rest = updates > most - extent.episodes ? '; more would not help, so part of the budget is left' : '';
     say(
       `training: ${extent.episodes} × ${extent.steps} updates${epochs}, ${each}: about ${formatDuration(extent.seconds)} of ${text}${rest}`,
     );

@@ -244,7 +244,7 @@ export class SweepView {
       if (known === undefined) this.running.set(run.name, { since: this.now(), progress: shown });
       else known.progress = shown;
       if (shown.best !== undefined) this.best.set(run.name, shown.best);
-      if (before !== 'running' && !this.stream.isTTY) this.line(`begun   ${run.name}`);
+      if (before !== 'running' && !this.stream.isTTY) this.line(`started ${run.name}`);
     } else {
       const was = this.running.get(run.name);
       this.running.delete(run.name);
@@ -271,7 +271,7 @@ export class SweepView {
     const best = this.best.get(name);
     const details = [
       reason,
-      state === 'done' && was === undefined && 'was done before',
+      state === 'done' && was === undefined && 'already done',
       best !== undefined && `validation ${this.measured(name, best, true)}`,
       was !== undefined && formatDuration((this.now() - was.since) / 1000),
     ].filter(Boolean);

@@ -31,8 +31,8 @@ interface TrainOptions extends QueueFlags {
 export function registerTrain(program: Command): void {
   const command = program
     .command('train')
-    .description('Train a model as a configuration says, in a run folder of its own.')
-    .argument('<config>', 'configuration file, or the name of a shipped one; with --resume a run folder will do');
+    .description('Train the model of a configuration in a new run folder.')
+    .argument('<config>', 'configuration file, or the name of a shipped one; with --resume also a run folder');
   setOption(command)
     .option('--strategy <name>', 'short for --set strategy.name=<name>')
     .option('--main <m>', 'short for --set problem.main=<m>')
@@ -51,16 +51,16 @@ export function registerTrain(program: Command): void {
     )
     .option('--resume', 'continue a run that was stopped or killed', false)
     .addOption(
-      new Option('--until <updates>', 'pause after so many updates; nothing is tested yet').argParser(
+      new Option('--until <updates>', 'pause after this many updates, before any test').argParser(
         wholeNumber('--until', 1),
       ),
     )
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print the result as JSON', false)
     .addOption(
-      new Option('--cores <n>', 'walk-forward and seeds: cores that the runs keep busy together')
+      new Option('--cores <n>', 'walk-forward and seeds: cores used by all runs together')
         .argParser(wholeNumber('--cores'))
-        .default(availableParallelism(), 'those of the machine'),
+        .default(availableParallelism(), 'all'),
     );
   queueOptions(command, true)
     .addHelpText(

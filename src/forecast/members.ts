@@ -85,7 +85,7 @@ function plannedWindows(config: ForecastConfig, walkForward: WalkForward, { cale
   const { split, features, model } = config;
   const { title, architecture } = modelNamed(model.name);
   if (walkForward.warmStart && architecture === undefined) {
-    throw new InputError(`a network can start from that of the window before, ${title} cannot`, {
+    throw new InputError(`a network can start from the previous window, ${title} cannot`, {
       key: `${KEY}.warmStart`,
     });
   }
@@ -117,7 +117,7 @@ export function windowsOf(walkForward: WalkForward, { calendar, from, to, reach 
   const [train, validation, step] = (['train', 'validation', 'step'] as const).map((key) => {
     const parsed = parseLength(walkForward[key]);
     if (parsed !== undefined) return parsed;
-    throw new InputError(`it is no length of time: ${walkForward[key]}`, { key: `${KEY}.${key}` });
+    throw new InputError(`it is not a length of time: ${walkForward[key]}`, { key: `${KEY}.${key}` });
   });
   const windows: SplitDates[] = [];
   for (let i = 0; windows.length <= MOST_WINDOWS; i++) {

@@ -102,7 +102,7 @@ function wantedDays(
 ): [number, number] {
   const held = `the data, which holds ${calendar[0]} to ${calendar.at(-1)}`;
   const many = from !== undefined || to !== undefined;
-  if (many && date !== undefined) throw new InputError('means nothing beside --from or --to', { key: '--date' });
+  if (many && date !== undefined) throw new InputError('has no effect with --from or --to', { key: '--date' });
   if (!many) {
     const day = date === undefined ? calendar.length - 1 : calendar.indexOf(date);
     if (day < 0) throw new InputError(`${date} is not a trading day of ${held}`, { key: '--date' });
@@ -142,7 +142,7 @@ type Column = ArrayLike<string> | ArrayLike<number>;
 export function writeTable(path: string, columns: Readonly<Record<string, Column>>): void {
   if (/\.(parquet|pq)$/i.test(path)) writeFileAtomic(path, parquetBytes(columns));
   else if (/\.csv$/i.test(path)) writeFileAtomic(path, csvLines(columns));
-  else throw new InputError('the name tells no format: expected *.csv or *.parquet', { file: path });
+  else throw new InputError('the name does not show the format: expected *.csv or *.parquet', { file: path });
 }
 
 function parquetBytes(columns: Readonly<Record<string, Column>>): Uint8Array {

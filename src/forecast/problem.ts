@@ -230,7 +230,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     const { batches, normaliser } = partOf(snapshot, 'data').state as ForecastState;
     const { centre } = normaliserToJson(this.data.normaliser);
     if (!normaliser.centre.every((value, column) => value === centre[column])) {
-      throw new InputError('the prices of the training part are not those that the run was begun with', {
+      throw new InputError('the prices of the training part have changed since the run was started', {
         key: 'problem.data',
       });
     }

@@ -68,7 +68,7 @@ export function instanceLatency(
   const { delays, sourceLength, elapsed } = instance;
   if (delays.length === 0) return undefined;
   if (computationAware && elapsed === undefined) {
-    throw new InputError('an instance has no elapsed times, which computation-aware latency is measured by');
+    throw new InputError('an instance has no elapsed times, which computation-aware latency needs');
   }
   const times = computationAware && elapsed !== undefined ? elapsed : delays;
   const reference = convention === 'simuleval' ? (instance.referenceLength ?? delays.length) : delays.length;

@@ -221,7 +221,7 @@ export class Inference {
     const outputs = options.outputs ?? Object.keys(types);
     const whole = outputs.find((name) => batchAxis(types[name], batch) === undefined);
     if (whole !== undefined || options.into !== undefined) {
-      throw new RangeError(`what ranks compute together is made of samples and returned, unlike ${whole ?? 'into'}`);
+      throw new RangeError(`ranks can compute only outputs over samples together, not ${whole ?? 'into'}`);
     }
     const range = shardBounds(samples, ranks.size)[ranks.rank];
     const own = { ...given, ...shard(given, inputs, batch, range) };

@@ -58,7 +58,7 @@ export function decodeSafetensors(bytes: Uint8Array<ArrayBuffer>, file: string):
   const { header, data } = split(bytes, file);
   const { __metadata__: metadata = {}, ...entries } = header;
   if (!isRecord(metadata) || !Object.values(metadata).every((value) => typeof value === 'string')) {
-    throw new InputError('"__metadata__" must map texts to texts', { file });
+    throw new InputError('"__metadata__" must map strings to strings', { file });
   }
   const described = Object.entries(entries).map(([name, entry]) => describe(name, entry, file));
   described.sort((a, b) => a.begin - b.begin || a.end - b.end);

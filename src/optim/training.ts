@@ -146,7 +146,7 @@ export class Training {
     const device = deviceFor(wanted ?? 'cpu', arena.parameterCount);
     const general = { ...config, device } as unknown as TrainingConfig<InputTypes>;
     if (device !== 'cpu' && ((workers > 1 && config.device !== 'auto') || ranks !== undefined)) {
-      throw new InputError(`with the device ${device} one worker of one process trains, not several`, {
+      throw new InputError(`the device ${device} supports one worker in one process, not several`, {
         key: 'workers',
       });
     }

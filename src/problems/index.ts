@@ -30,7 +30,7 @@ const modules = new Map<string, ProblemKind | InputError>();
 
 const moduleSchema = z
   .looseObject({
-    kind: z.literal('module').describe("A problem of one's own; the other keys are those that its module describes."),
+    kind: z.literal('module').describe('Your own problem; the other keys are those that its module describes.'),
     module: z
       .string()
       .min(1)
@@ -178,7 +178,7 @@ function packageEntry(name: string): string {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'MODULE_NOT_FOUND') {
-      throw new InputError(`there is no package ${name} (a file is named as ./${name})`);
+      throw new InputError(`there is no package ${name} (write a file as ./${name})`);
     }
     if (code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error;
   }

@@ -35,7 +35,7 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
   const probed = findProbes(folder);
   const all = [found.runs, found.candidates, found.setAside, probed.probes, probed.problems];
   if (all.every(({ length }) => length === 0)) {
-    throw new InputError('there is no run in the folder, nor in those below it', { file: folder });
+    throw new InputError('there is no run in the folder or below it', { file: folder });
   }
   const { sets, others } = separateData(groupRuns(found.runs));
   const results = sets.map((data) => withBestWaits(data, found.sweeps));

@@ -25,7 +25,7 @@ export function joinSnapshots(parts: Readonly<Record<string, Snapshot>>): Snapsh
 /** A part of what `joinSnapshots` has joined. */
 export function partOf(snapshot: Snapshot, part: string): Snapshot {
   const states = snapshot.state as Record<string, unknown>;
-  if (!Object.hasOwn(states, part)) throw new InputError('the saved state lacks this part', { key: part });
+  if (!Object.hasOwn(states, part)) throw new InputError('the saved state does not have this part', { key: part });
   const prefix = `${part}/`;
   const own = [...snapshot.tensors].filter(([name]) => name.startsWith(prefix));
   return { tensors: new Map(own.map(([name, tensor]) => [name.slice(prefix.length), tensor])), state: states[part] };
@@ -110,7 +110,7 @@ function* wholeCheckpoints(folder: string, warn: Warn): Generator<SavedCheckpoin
       yield readCheckpoint(path);
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
-      warn(`the checkpoint is damaged and passed over: ${error.message}`, path);
+      warn(`the checkpoint is damaged and was skipped: ${error.message}`, path);
     }
   }
 }
@@ -169,7 +169,7 @@ export function readCheckpoint(path: string): SavedCheckpoint {
   const at = checksumOffset(bytes);
   if (metadata.format !== FORMAT || at < 0) throw new InputError('it is not a checkpoint of tcts', { file: path });
   if (metadata.sha256 !== digest(bytes, at)) {
-    throw new InputError('the checksum does not fit: the file is damaged', { file: path });
+    throw new InputError('the checksum does not match: the file is damaged', { file: path });
   }
   return { path, tensors, step: Number(metadata.step), state: exactParse(metadata.state) };
 }

@@ -68,7 +68,7 @@ export class FolderSession implements RunSession {
     this.bar = new Progress({ total, step, quiet, stream, intervalSeconds: logging.progressSeconds });
     for (const warning of warnings) this.bar.warn(`warning: ${warning}`);
     this.interrupt = listenForInterrupt({
-      announce: (signal) => this.bar.note(`${signal}: saving after this step; once more to stop at once, unsaved`),
+      announce: (signal) => this.bar.note(`${signal}: saving after this step; again to stop at once without saving`),
     });
   }
 
@@ -136,7 +136,7 @@ export class FolderSession implements RunSession {
     const state = complete ? 'finished' : 'interrupted';
     recordState(this.run, state);
     const resumeCommand = this.options.resumeCommand ?? `tcts train --resume ${this.folder}`;
-    if (!complete) this.note(`stopped after step ${step}, everything is saved; to go on: ${resumeCommand}`);
+    if (!complete) this.note(`stopped after step ${step}, everything is saved; to continue: ${resumeCommand}`);
     this.close();
     const { best, stop } = this.stopping;
     const stoppedEarly = complete && stop && step !== total;

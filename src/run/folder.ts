@@ -67,11 +67,11 @@ export interface CreateOptions {
 
 /** Makes a run folder and locks it. A folder that holds a run, or anything else, is refused. */
 export function createRun(path: string, options: CreateOptions): OwnedRunFolder {
-  if (isRun(path)) throw new InputError('a run is there already: resume it, or choose another name', { file: path });
+  if (isRun(path)) throw new InputError('there is already a run: resume it, or choose another name', { file: path });
   const lock = lockFolder(path);
   try {
     // Checked again, now that no other process can be creating it.
-    if (isRun(path)) throw new InputError('a run was made there just now: choose another name', { file: path });
+    if (isRun(path)) throw new InputError('another run was just created there: choose another name', { file: path });
     const foreign = readdirSync(path).filter((name) => !OWN_NAMES.has(name) && !isTemporary(name));
     if (foreign.length > 0) {
       throw new InputError(`the folder is not empty (it holds ${foreign[0]}): choose another name`, { file: path });
@@ -252,9 +252,12 @@ export function requireSameConfig(saved: ConfigValues, now: ConfigValues, file: 
 function requireSameProcesses({ processes = 1 }: RunInfo, now: number, file: string): void {
   if (processes === now) return;
   const command = processes === 1 ? 'start it without mpirun' : `start it with mpirun -n ${processes}`;
-  throw new InputError(`the run was begun with ${processes} process(es) and cannot go on with ${now}: ${command}`, {
-    file,
-  });
+  throw new InputError(
+    `the run was started with ${processes} process(es) and cannot continue with ${now}: ${command}`,
+    {
+      file,
+    },
+  );
 }
 
 /** Refuses what a version of the tool with another major or minor number has saved. */

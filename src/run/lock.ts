@@ -187,7 +187,7 @@ function removeLock(path: string, isOurs: (found: ReturnType<typeof readLock>) =
 
 function lostTo(found: ReturnType<typeof readLock>, file: string): Error {
   if (found === 'unreadable') {
-    return new InputError('the lock cannot be read any more: this process ends and writes nothing more', { file });
+    return new InputError('the lock can no longer be read: this process ends and writes nothing more', { file });
   }
   const what =
     found === 'gone'

@@ -126,6 +126,9 @@ const forecastScores = z.object({
   backtest: z.object({
     /** Days from a forecast to its trade; undefined in evaluations that traded a day later, whatever was forecast. */
     delay: z.number().optional(),
+    /** Price of the trades and how many stocks are held and replaced; undefined in evaluations of earlier versions. */
+    price: z.enum(['open', 'close']).optional(),
+    settings: z.object({ top: z.number(), drop: z.number(), longShort: z.boolean() }).optional(),
     benchmark: z.string(),
     portfolio: risk,
     market: risk,

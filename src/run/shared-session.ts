@@ -88,7 +88,7 @@ class SharedSession implements RunSession {
     const other = records.findIndex((found) => found !== records[0]);
     if (other > 0) {
       throw new InputError(
-        `the processes of the run have come apart at step ${step}: process 0 has ${records[0]}, process ${other} ` +
+        `the processes of the run differ at step ${step}: process 0 has ${records[0]}, process ${other} ` +
           `has ${records[other]}; they need the same data, the same version and the same kind of processor`,
       );
     }

@@ -14,17 +14,21 @@ import type { Choice, EpisodeReport, Strategy } from './strategy.js';
 
 /** The `training` of a configuration: the input of the algorithm. η₁ and B belong to the problem, η₂ to the strategy. */
 export const trainingSchema = section({
-  episodes: z.int().min(1).default(100).describe('E: validations, after each of which the scheduler is updated.'),
-  steps: z.int().min(1).default(100).describe('S: updates of the model in an episode.'),
+  episodes: z
+    .int()
+    .min(1)
+    .default(100)
+    .describe('E: number of episodes; each ends with a validation and an update of the scheduler.'),
+  steps: z.int().min(1).default(100).describe('S: model updates per episode.'),
   budget: z
     .string()
     .regex(DURATION)
     .optional()
     .describe(
-      'Time that the training may take, such as 90s, 30m or 1h30m: episodes and steps are then chosen by timing some ' +
-        'updates, and the run folder records them. If left out: as many as episodes and steps say.',
+      'Time budget for the training, such as 90s, 30m or 1h30m: episodes and steps are then chosen by timing a few ' +
+        'updates, and the run folder records them. Default: episodes and steps decide.',
     ),
-}).describe('The extent of Algorithm 1.');
+}).describe('The length of Algorithm 1.');
 
 /** How long Algorithm 1 runs: the `training` of a configuration. */
 export type Extent = Readonly<z.output<typeof trainingSchema>>;
@@ -233,7 +237,7 @@ export function trainee<Batch>(problem: Problem<Batch>, strategy: Strategy<Batch
 
 /** How long to train, and what to tell about it. */
 export interface TrainOptions extends Extent {
-  /** Updates between two records of the training loss. Default 100. */
+  /** Updates between two records of the training loss, at the beginning fewer: 1, 2, 5, 10, … Default 100. */
   readonly logEvery?: number;
   /** How the validation is shown while the training goes on. Default: as the performance that the problem gives. */
   readonly validation?: ValidationMeasure;
@@ -256,7 +260,7 @@ export async function train<Batch>(
   let shown: Record<string, number | string> = {};
   if (session.shouldStop) return;
   for await (const { update, loss, episode } of algorithm1(problem, strategy, options, course)) {
-    if (update % logEvery === 0) session.log(update, { loss });
+    if (isLogged(update, logEvery)) session.log(update, { loss });
     if (episode !== undefined) {
       const distribution = Object.fromEntries(episode.distribution.map((share, i) => [names[i], share]));
       session.log(update, { ...episode, distribution });
@@ -272,6 +276,11 @@ export async function train<Batch>(
   }
 }
 
+/** Whoever watches a slow training sees its first updates at once: 1, 2, 5, 10, 20, … up to the usual distance. */
+function isLogged(update: number, every: number): boolean {
+  return update % every === 0 || (update < every && /^[125]0*$/.test(String(update)));
+}
+
 const PERFORMANCE: ValidationMeasure = {
   name: 'validation performance',
   better: 'higher',
@@ -282,7 +291,7 @@ const PERFORMANCE: ValidationMeasure = {
 export function requireSinglePass(strategy: Strategy<never>, patience: number | null): void {
   if (patience === null || (strategy.passes ?? 1) === 1) return;
   throw new InputError(
-    `${strategy.name} trains ${strategy.passes} models one after the other and cannot be stopped early, expected null`,
+    `${strategy.name} trains ${strategy.passes} models in sequence and cannot be stopped early, expected null`,
     { key: 'earlyStopping.patience' },
   );
 }

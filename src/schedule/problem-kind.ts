@@ -128,7 +128,7 @@ export function refuseFlags(flags: EvaluateFlags, kind: string, ...names: string
   const given = names.find((name) => flags[name] !== undefined);
   if (given === undefined) return;
   const flag = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  throw new InputError(`means nothing for a run of ${kind}`, { key: `--${flag}` });
+  throw new InputError(`has no effect on a run of ${kind}`, { key: `--${flag}` });
 }
 
 /** Names of the learning rate schedules. */
@@ -139,59 +139,55 @@ export const learningKeys = {
   optimizer: z
     .enum(['adam', 'adamw'])
     .optional()
-    .describe('adamw takes the weight decay apart from the gradient (Loshchilov & Hutter 2019). If left out: adam.'),
-  minimum: z
-    .number()
-    .min(0)
-    .optional()
-    .describe('Lowest learning rate of cosine and reduce_on_plateau. If left out: 0.'),
+    .describe('adamw applies weight decay separately from the gradient (Loshchilov & Hutter 2019). Default: adam.'),
+  minimum: z.number().min(0).optional().describe('Lowest learning rate of cosine and reduce_on_plateau. Default: 0.'),
   updates: z
     .int()
     .min(1)
     .optional()
-    .describe('Updates, warm-up included, after which cosine is at its minimum. If left out: the whole training.'),
+    .describe('Updates, warm-up included, after which cosine is at its minimum. Default: the whole training.'),
   factor: z
     .number()
     .gt(0)
     .lt(1)
     .optional()
-    .describe('What reduce_on_plateau multiplies the learning rate with. If left out: 0.1.'),
+    .describe('Factor by which reduce_on_plateau multiplies the learning rate. Default: 0.1.'),
   patience: z
     .int()
     .min(0)
     .optional()
-    .describe(
-      'Validations without improvement that reduce_on_plateau tolerates; the next one reduces. If left out: 10.',
-    ),
+    .describe('Validations without improvement that reduce_on_plateau tolerates; the next one reduces. Default: 10.'),
   minDelta: z
     .number()
     .min(0)
     .optional()
-    .describe('Smallest change of the validation performance that reduce_on_plateau takes for one. If left out: 0.'),
+    .describe(
+      'Smallest change of the validation performance that reduce_on_plateau counts as an improvement. Default: 0.',
+    ),
 };
 
 /** Help on the choice of a schedule. */
 export const SCHEDULE_MEANING =
-  'How the learning rate goes on after the warm-up: constant; falling with 1/√t (inverse_sqrt), or along half a cosine ' +
-  'down to the minimum; or multiplied with a factor when validation has stopped improving (reduce_on_plateau).';
+  'The learning rate after the warm-up: constant; falling with 1/√t (inverse_sqrt), or along half a cosine ' +
+  'down to the minimum; or multiplied by a factor when validation stops improving (reduce_on_plateau).';
 
 /** Help on weight decay. */
-export const WEIGHT_DECAY_MEANING = 'λ: adam adds λθ to the gradient, adamw multiplies θ with 1 − η₁λ at each update.';
+export const WEIGHT_DECAY_MEANING = 'λ: adam adds λθ to the gradient, adamw multiplies θ by 1 − η₁λ at each update.';
 
 /** The `learning` of a problem whose learning rate is a separate key; if left out, Adam with a constant rate. */
 export const learningSchema = z
   .strictObject({
-    schedule: z.enum(SCHEDULES).optional().describe(`${SCHEDULE_MEANING} If left out: constant.`),
+    schedule: z.enum(SCHEDULES).optional().describe(`${SCHEDULE_MEANING} Default: constant.`),
     warmup: z
       .int()
       .min(0)
       .optional()
-      .describe('Updates over which the learning rate rises from 1e-7. If left out: 0; inverse_sqrt needs some.'),
-    weightDecay: z.number().min(0).optional().describe(`${WEIGHT_DECAY_MEANING} If left out: 0.`),
+      .describe('Updates over which the learning rate rises from 1e-7. Default: 0; inverse_sqrt needs at least 1.'),
+    weightDecay: z.number().min(0).optional().describe(`${WEIGHT_DECAY_MEANING} Default: 0.`),
     ...learningKeys,
   })
   .optional()
-  .describe('The optimiser, and how the learning rate changes.');
+  .describe('The optimiser and the learning rate schedule.');
 
 /** What of a `learning` the optimiser and its learning rate follow from. */
 export type Learning = NonNullable<z.output<typeof learningSchema>> & {
@@ -222,7 +218,7 @@ export function learningRateOf(
     return learningRate({ name, ...common, factor, patience, minDelta, minimum });
   }
   if (name === 'inverse_sqrt' && warmup === 0) {
-    throw new InputError('inverse_sqrt falls from the end of the warm-up on, expected at least 1 update', {
+    throw new InputError('inverse_sqrt needs a warm-up, expected at least 1 update', {
       key: 'problem.learning.warmup',
     });
   }
@@ -244,7 +240,5 @@ export function rewardShare(of: string) {
     .min(0)
     .max(0.9)
     .default(0)
-    .describe(
-      `Share of the ${of} that is kept for schedulers to learn from (influence, aligned) and not validated on.`,
-    );
+    .describe(`Share of the ${of} reserved for schedulers to learn from (influence, aligned) and not validated on.`);
 }

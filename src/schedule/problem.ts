@@ -197,12 +197,9 @@ export function taskIndex(tasks: readonly Task[], wanted: string | number, key: 
   const index = tasks.findIndex(({ name, number }) => (typeof wanted === 'number' ? number : name) === wanted);
   if (index >= 0) return index;
   const known = tasks.map(({ name }) => name).join(', ');
-  throw new InputError(
-    `there is no task ${JSON.stringify(wanted)}, expected the name or the number of one of ${known}`,
-    {
-      key,
-    },
-  );
+  throw new InputError(`there is no task ${JSON.stringify(wanted)}, expected the name or number of one of ${known}`, {
+    key,
+  });
 }
 
 /** The feature groups that are left when those named in `without` are switched off. */

@@ -25,7 +25,7 @@ export { copySnapshot, joinSnapshots, partOf, stateOnly } from '../run/index.js'
  */
 export function captureTraining(training: Training, rate?: LearningRate): Snapshot {
   const { arena } = training;
-  if (residenceOf(arena)?.isAhead) throw new Error('settle a training before its state is captured');
+  if (residenceOf(arena)?.isAhead) throw new Error('settle a training before capturing its state');
   const dtype = arena.dtype === 'f32' ? 'F32' : 'F64';
   const tensors = arrays(training).map(
     ([key, name, data]) => [key, { dtype, shape: arena.shape(name), data }] as const,

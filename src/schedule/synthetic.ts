@@ -374,7 +374,7 @@ function allOn(right: readonly number[], { kinds }: LinearBatch, K: number): Flo
 /** The problem kind `known-answer`. */
 export const knownAnswerKind = problemKind({
   schema: z.strictObject({
-    kind: z.literal('known-answer').describe('Made-up regression in which one auxiliary task is known to help.'),
+    kind: z.literal('known-answer').describe('Synthetic regression in which one auxiliary task is known to help.'),
   }),
   create: (_, { random }) => knownAnswer(random),
   features: LINEAR_FEATURES,
@@ -383,7 +383,7 @@ export const knownAnswerKind = problemKind({
 /** The problem kind `contextual`. */
 export const contextualKind = problemKind({
   schema: z.strictObject({
-    kind: z.literal('contextual').describe('Made-up regression in which the helpful task depends on the sample.'),
+    kind: z.literal('contextual').describe('Synthetic regression in which the helpful task depends on the sample.'),
   }),
   create: (_, { random }) => contextual(random),
   features: LINEAR_FEATURES,

@@ -48,7 +48,7 @@ export function seriesData(config: SeriesConfig, table: SeriesTable): SeriesData
     throw new InputError(`${config.main} is not among the tasks ${horizons.join(', ')}`, { key: 'problem.main' });
   }
   if (config.corruption.noise > 0 && horizons.length === 1) {
-    throw new InputError('expected a second task where the labels of the main one are spoilt', {
+    throw new InputError('expected a second task, because the labels of the main one are corrupted', {
       key: 'problem.tasks',
     });
   }

@@ -225,7 +225,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   restore(snapshot: Snapshot): void {
     const { sampling, labelScales } = partOf(snapshot, 'data').state as SamplingState;
     if (labelScales.some((scale, k) => scale !== this.data.labelScales[k])) {
-      throw new InputError('the training part is not the one that the run was begun with', { key: 'problem.data' });
+      throw new InputError('the training part has changed since the run was started', { key: 'problem.data' });
     }
     this.training.restore(partOf(snapshot, 'model'));
     this.sampling = Random.restore(sampling);

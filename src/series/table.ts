@@ -36,25 +36,25 @@ export function tableFormat<S extends TableSchema>(format: TableFormat<S>): Tabl
 }
 
 const csvSchema = z.strictObject({
-  format: z.literal('csv').describe('A CSV file: a line of names, then a row for each moment, a date in one column.'),
+  format: z.literal('csv').describe('A CSV file: a header line, then a row for each time, with a date in one column.'),
   path: z
     .string()
     .min(1)
     .meta({ examples: ['data/ETTh1.csv'] })
     .describe('The file.'),
-  target: z.string().min(1).optional().describe('Column to forecast. When left out: the last.'),
+  target: z.string().min(1).optional().describe('Column to forecast. Default: the last.'),
   missing: z
     .number()
     .optional()
     .describe(
-      'Number that stands for a missing value; it, empty cells and NaN, null, None, NA, N/A or a dot are filled with the value before.',
+      'Number that marks a missing value; it, empty cells and NaN, null, None, NA, N/A or a dot are filled with the previous value.',
     ),
 });
 
 const syntheticSchema = z.strictObject({
-  format: z.literal('synthetic').describe('A made-up series: a daily cycle, a slow swing and bursts of noise.'),
-  rows: z.int().min(1).max(10_000_000).default(4000).describe('Moments.'),
-  seed: z.int().min(0).default(1).describe('Seed of the series; that of the run does not change it.'),
+  format: z.literal('synthetic').describe('A synthetic series: a daily cycle, a slow swing and bursts of noise.'),
+  rows: z.int().min(1).max(10_000_000).default(4000).describe('Number of rows.'),
+  seed: z.int().min(0).default(1).describe("Seed of the series, independent of the run's."),
 });
 
 /** Every way to get a series, in the order in which people see them. */
@@ -93,11 +93,12 @@ export function openTable(config: SeriesDataConfig): SeriesTable {
  */
 export function readTable({ path: file, missing }: Pick<z.output<typeof csvSchema>, 'path' | 'missing'>): SeriesTable {
   const [{ cells: header } = { cells: [] }, ...rows] = readCsvTable(file);
-  if (rows.length === 0) throw new InputError('expected a line of names and rows of numbers below it', { file });
+  if (rows.length === 0) throw new InputError('expected a header line and rows of numbers below it', { file });
   const date = rows[0].cells.findIndex((cell) => momentOf(cell) !== undefined);
   if (date < 0) throw new InputError('expected a column of dates such as 2016-07-01 00:00', { file, line: 2 });
   const others = [...header.keys()].filter((column) => column !== date);
-  if (others.length === 0) throw new InputError('expected a column of numbers beside the date', { file, line: 1 });
+  if (others.length === 0)
+    throw new InputError('expected a column of numbers in addition to the date', { file, line: 1 });
 
   const columns = others.map(() => new Float64Array(rows.length));
   let [before, filled] = [Number.NEGATIVE_INFINITY, 0];
@@ -108,7 +109,7 @@ export function readTable({ path: file, missing }: Pick<z.output<typeof csvSchem
     const moment = momentOf(cells[date]);
     if (moment === undefined || moment < before) {
       const found = JSON.stringify(cells[date]);
-      throw new InputError(`expected a date that is not before that of the row above, found ${found}`, {
+      throw new InputError(`expected a date not before that of the previous row, found ${found}`, {
         file,
         line,
         key: header[date],

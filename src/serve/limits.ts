@@ -2,9 +2,11 @@
 export const limits = {
   /** Bytes of a message of a client. */
   messageBytes: 4096,
-  /** Messages a second of a client, and how many at once. */
+  /** Messages a second of a connection, and how many at once; and of all connections of an address together. */
   messagesPerSecond: 50,
   messageBurst: 400,
+  addressMessagesPerSecond: 500,
+  addressMessageBurst: 1000,
   /** Sentences that a connection can have under way: settings side by side. */
   lanes: 4,
   /** Sentences under way on the whole server. */
@@ -15,6 +17,8 @@ export const limits = {
   /** Requests a second of one address, and how many at once. */
   requestsPerSecond: 100,
   requestBurst: 300,
+  /** Words of a message. */
+  wordsOfMessage: 64,
   /** Characters of a word. */
   wordLength: 100,
   /** Source tokens of a sentence, its words' pieces counted: what its caches are bounded by. */
@@ -27,8 +31,10 @@ export const limits = {
   silence: 60_000,
   /** Models that are open at a time. */
   models: 3,
-  /** Bytes of the configuration and the description of a run, and of other files in it, logs and models aside. */
+  /** Bytes of the description of a run, of its configuration, and of other files in it, logs and models aside. */
   descriptionBytes: 64_000,
+  /** YAML takes long to parse: ten times as large as ours are, it takes 30 ms. */
+  configBytes: 16_000,
   fileBytes: 4_000_000,
 } as const;
 

@@ -8,7 +8,7 @@ import { checkpointStamp } from './run-folders.js';
 
 /** A sentence that a model's thread is translating. After `close` its listener is not called again. */
 export interface ThreadSentence {
-  push(word: string): void;
+  push(words: readonly string[]): void;
   end(): void;
   changePolicy(policy: string): void;
   close(): void;
@@ -63,7 +63,7 @@ export class ThreadModel {
       if (this.sentences.has(id)) this.send(message);
     };
     return {
-      push: (word) => forSentence({ type: 'word', id, word }),
+      push: (words) => forSentence({ type: 'words', id, words }),
       end: () => forSentence({ type: 'end', id }),
       changePolicy: (spec) => forSentence({ type: 'policy', id, policy: spec }),
       close: () => {
@@ -189,7 +189,7 @@ export class LiveModels {
   private open(run: string): Entry {
     if (this.entries.size >= this.most) {
       const idle = [...this.entries].find(([, { users }]) => users === 0);
-      if (idle === undefined) throw new InputError(`${this.most} models are in use, which is as many as are kept open`);
+      if (idle === undefined) throw new InputError(`${this.most} models are in use, the maximum`);
       this.entries.delete(idle[0]);
       this.end(idle[1]);
     }

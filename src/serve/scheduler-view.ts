@@ -34,7 +34,7 @@ export function schedulerView(run: string, config: ConfigValues, tasks: readonly
     throw new InputError(`the strategy ${strategy.name} has no scheduler that depends on features`);
   }
   const checkpoint = latestCheckpoint(checkpointFolder(run), () => {});
-  if (checkpoint === undefined) throw new InputError('there is no checkpoint yet: it is shown once one is saved');
+  if (checkpoint === undefined) throw new InputError('there is no checkpoint yet: this appears once one is saved');
   const layers = layersOf(checkpoint);
   const scale = fitting(checkpoint.state, stateSchema, checkpoint.path).subject.strategy.own.scale;
   const width = scale.means.length;

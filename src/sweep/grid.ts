@@ -11,11 +11,11 @@ const axes = z.record(z.string(), z.union([z.array(z.unknown()).min(1), z.record
 
 const seeds = z
   .union([z.int().min(1), z.array(z.int().min(0)).min(1)])
-  .describe('Seeds that everything is run with: a list, or a number n for 1, 2, …, n.');
+  .describe('Seeds of all runs: a list, or a number n for 1, 2, …, n.');
 
 const after = z
   .array(z.string().regex(/^(evaluate|export|forecast)( |$)/))
-  .describe('Verbs of the tool that follow a training, with their flags, such as "evaluate --k 1,3".');
+  .describe('Commands to run after a training, with their flags, such as "evaluate --k 1,3".');
 
 export const groupSchema = z.strictObject({
   name: z
@@ -26,58 +26,52 @@ export const groupSchema = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe("Path, relative to this file, of a training configuration for this group in place of the grid's."),
+    .describe("Path, relative to this file, of a training configuration for this group instead of the grid's."),
   set: settings
     .default({})
     .describe('Keys of the training configuration, with dots, and their values in all runs of the group.'),
   grid: axes
     .default({})
-    .describe(
-      'Keys and the values that they take in turn, every combination of them: a list, or a map of labels to values.',
-    ),
+    .describe('Keys and the values they take, in every combination: a list, or a map of labels to values.'),
   seeds: seeds.optional(),
   after: after.optional(),
   select: z
     .strictObject({
-      over: axes.describe('Keys and the values to choose among, for each combination of the grid.'),
-      seeds: z
-        .array(z.int().min(0))
-        .min(1)
-        .optional()
-        .describe("Seeds to choose with. When left out: the group's first."),
+      over: axes.describe('Keys and the values to choose from, for each combination of the grid.'),
+      seeds: z.array(z.int().min(0)).min(1).optional().describe("Seeds to choose with. Default: the group's first."),
       search: z
         .enum(['all', 'halving'])
         .default('all')
         .describe(
-          'all: every candidate is trained to the end. halving: all for a short time, then the best of them for longer, and so on; those that go on are resumed.',
+          'all: every candidate is trained to the end. halving: all for a short time, then the best of them for longer, and so on; survivors are resumed.',
         ),
       factor: z
         .int()
         .min(2)
         .default(3)
-        .describe('halving: of so many candidates one goes on, for as many times as long.'),
+        .describe('halving: one in this many candidates continues, for this many times as long.'),
       episodes: z
         .int()
         .min(1)
         .optional()
         .describe(
-          'halving: episodes of the first round. When left out: so that the last round is the whole training at most.',
+          'halving: episodes of the first round. Default: such that the last round is at most the whole training.',
         ),
     })
     .optional()
-    .describe('Settings chosen by the validation performance, with which the group is then run with all its seeds.'),
+    .describe('Settings to choose by validation performance; the group is then run with them and all its seeds.'),
   atBestWait: z
     .string()
     .min(1)
     .optional()
-    .describe("Key that is given the k* of a run's main task; the group is run when waitKStar has been found."),
+    .describe("Key that is set to the k* of a run's main task; the group runs once waitKStar is known."),
   warmStart: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'Group whose run with the same seed and main task gives the start parameters; it is run first. Where its problem is ' +
-        'of another kind, whose main task is none of this one, it has one run for each seed.',
+      'Group whose run with the same main task and seed provides the initial parameters; it runs first. If its problem is ' +
+        'of another kind, with other main tasks, it must have one run for each seed.',
     ),
 });
 
@@ -87,24 +81,22 @@ export const gridSchema = z.strictObject({
     .string()
     .regex(/^\w[\w.=,+-]*$/)
     .optional()
-    .describe('Name of the folder in which the run folders are made. When left out, the name of the file.'),
-  out: z.string().min(1).default('runs').describe('Folder in which that folder is made.'),
+    .describe('Name of the folder that will contain the run folders. Default: the name of the file.'),
+  out: z.string().min(1).default('runs').describe('Folder that will contain that folder.'),
   base: z
     .string()
     .min(1)
     .describe(
-      'Path, relative to this file, of the training configuration that all is laid over, unless a group has its own.',
+      'Path, relative to this file, of the training configuration that everything is based on, unless a group has its own.',
     )
     .meta({ examples: ['../toy.yaml'] }),
   set: settings
     .default({})
     .describe(
-      'Keys of the training configuration, with dots, and their values in all runs. {data} in a text, here and in groups, stands for the folder that --data names.',
+      'Keys of the training configuration, with dots, and their values in all runs. {data} in a string, here and in groups, stands for the folder given with --data.',
     ),
   seeds: seeds.default(1),
-  after: after
-    .optional()
-    .describe(`${after.description} When left out: evaluate, where there is something to evaluate.`),
+  after: after.optional().describe(`${after.description} Default: evaluate, if there is something to evaluate.`),
   groups: z
     .array(groupSchema)
     .min(1)
@@ -114,20 +106,18 @@ export const gridSchema = z.strictObject({
     .strictObject({
       among: z
         .string()
-        .describe('Name of the group of runs to choose among, each trained on one wait.')
+        .describe('Name of the group of runs to choose from, each trained on one wait.')
         .meta({ examples: ['wait'] }),
       for: z
         .array(z.int().min(1))
         .min(1)
         .describe('Main tasks k.')
         .meta({ examples: [[1, 3]] }),
-      split: z.string().min(1).default('valid').describe('Split whose loss decides.'),
-      beam: z.int().min(1).default(5).describe('Beam of the test.'),
+      split: z.string().min(1).default('valid').describe('Split whose loss decides the choice.'),
+      beam: z.int().min(1).default(5).describe('Beam size for the test.'),
     })
     .optional()
-    .describe(
-      "The paper's wait-k*: for each k, of the models trained on one wait, the one that is best on wait-k in validation.",
-    ),
+    .describe("The paper's wait-k*: for each k, the model trained on one wait that validates best on wait-k."),
 });
 
 /** The checked content of a grid file. */
@@ -314,7 +304,7 @@ export function settingLayer(key: string, value: unknown, from: string, places: 
     });
   }
   const owner = OWNED[key];
-  if (owner !== undefined) throw new InputError(`${key} is not set like this, ${owner}`, { ...place, key: from });
+  if (owner !== undefined) throw new InputError(`${key} cannot be set here, ${owner}`, { ...place, key: from });
 
   const own = new Map<string, Where>();
   for (const [i] of words.entries()) own.set(words.slice(0, i + 1).join('.'), place);

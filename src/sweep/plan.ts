@@ -247,7 +247,7 @@ function requireHalving(over: Axes, { strategy }: RunConfig, at: string, places:
   const extent = Object.keys(over).find((key) => key.split('.')[0] === 'training');
   if (extent !== undefined) refuse('halving compares after equal numbers of updates', `${at}.over.${extent}`);
   if (strategyNamed(strategy.name)?.severalModels) {
-    refuse(`halving cannot pause ${strategy.name}, which trains several models in turn`, `${at}.search`);
+    refuse(`halving cannot pause ${strategy.name}, which trains several models in sequence`, `${at}.search`);
   }
 }
 
@@ -275,12 +275,12 @@ function requireReferences({ config, places }: Grid): void {
     const at = `groups.${g}`;
     if (names.indexOf(name) !== g) refuse(`two groups are called ${name}`, `${at}.name`);
     const twice = Object.keys(select?.over ?? {}).find((key) => key in grid);
-    if (twice !== undefined) refuse('the key is in the grid already', `${at}.select.over.${twice}`);
+    if (twice !== undefined) refuse('the key is already in the grid', `${at}.select.over.${twice}`);
     if (warmStart !== undefined && indexOf(warmStart, `${at}.warmStart`) >= g) {
-      refuse(`expected a group that comes before this one, found ${warmStart}`, `${at}.warmStart`);
+      refuse(`expected an earlier group, found ${warmStart}`, `${at}.warmStart`);
     }
     if (atBestWait !== undefined && (among === undefined || among >= g)) {
-      refuse('expected waitKStar in this file, among a group that comes before this one', `${at}.atBestWait`);
+      refuse('expected waitKStar in this file, with an earlier group', `${at}.atBestWait`);
     }
   }
 }

@@ -168,11 +168,11 @@ function requireExpressible(model: TranslationModel, { source, target }: Languag
   const own = { ...DEFAULTS, ...model };
   for (const key of Object.keys(MARIAN) as (keyof typeof MARIAN)[]) {
     if (own[key] === MARIAN[key]) continue;
-    const sentence = `Marian's layout of transformers cannot express ${own[key]}, expected ${MARIAN[key]}`;
+    const sentence = `Marian's layout in transformers does not support ${own[key]}, expected ${MARIAN[key]}`;
     throw new InputError(sentence, { file, key: `model.${key}` });
   }
   if (model.sharedEmbeddings === 'none') {
-    const sentence = "Marian's layout of transformers cannot express none, expected decoder or all";
+    const sentence = "Marian's layout in transformers does not support none, expected decoder or all";
     throw new InputError(sentence, { file, key: 'model.sharedEmbeddings' });
   }
   for (const { config } of [source, target]) {
@@ -187,7 +187,7 @@ function requireExpressible(model: TranslationModel, { source, target }: Languag
     }
   }
   if (target.config.prefix !== undefined) {
-    throw new InputError("Marian's layout cannot express a token that every output begins with", { file });
+    throw new InputError("Marian's layout does not support a token that begins every output", { file });
   }
 }
 

@@ -96,7 +96,7 @@ export const translationSizing: Sizing = {
 async function choose(config: TranslationConfig, limits: SizingLimits): Promise<SizingChoice> {
   const { model, batch, learning, warmStart } = config;
   if (model.preset === 'auto' && warmStart !== null) {
-    throw new InputError('a warm start needs the sizes of the run that it starts from, expected its preset', {
+    throw new InputError('a warm start needs the sizes of the run it starts from, expected its preset', {
       key: 'problem.model.preset',
     });
   }

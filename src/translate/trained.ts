@@ -185,7 +185,7 @@ export function warmStartTranslation(
   for (const [key, otherwise] of Object.entries(UNSHAPED)) {
     const [was, is] = [before[key] ?? otherwise, (model as unknown as Record<string, unknown>)[key] ?? otherwise];
     if (was === undefined || was === is) continue;
-    throw new InputError(`it is ${is}, but ${was} in the run that the model starts from, expected the same`, {
+    throw new InputError(`it is ${is}, but ${was} in the run the model starts from, expected the same`, {
       file: folder,
       key: `problem.model.${key}`,
     });
@@ -194,10 +194,13 @@ export function warmStartTranslation(
   for (const side of ['source', 'target'] as const) {
     if (known[side].vocabulary.format() === languages[side].vocabulary.format()) continue;
     const file = join(folder, `dict.${known[side].config.language}.txt`);
-    throw new InputError(`its ${side} vocabulary is not that of the corpus: prepare the corpus with --like ${folder}`, {
-      file,
-      key: 'problem.warmStart',
-    });
+    throw new InputError(
+      `its ${side} vocabulary differs from that of the corpus: prepare the corpus with --like ${folder}`,
+      {
+        file,
+        key: 'problem.warmStart',
+      },
+    );
   }
   const isPlain = !arena.names.some(isAdapter) && before.adapters === undefined;
   if (isPlain) {

@@ -135,7 +135,7 @@ function requireFits({ splits }: CorpusSummary, names: readonly string[], maxPos
     const longest = Math.max(source.longest, target.longest);
     if (longest <= maxPositions) continue;
     throw new InputError(
-      `the split ${name} has a sentence of ${longest} tokens, its end counted, expected at most ${maxPositions}`,
+      `the split ${name} has a sentence of ${longest} tokens including its end, expected at most ${maxPositions}`,
       { key: 'problem.model.maxPositions' },
     );
   }
@@ -304,7 +304,7 @@ export function evaluatedData(run: string, corpus: string | undefined): { data: 
   if (problem.data === undefined) {
     // Of a run that was imported.
     if (corpus !== undefined) return { data: { from: 'corpus', folder: corpus }, own: false };
-    throw new InputError('the run has no data of its own, expected a corpus', { key: '--data', file: run });
+    throw new InputError('the run has no data, expected a corpus', { key: '--data', file: run });
   }
   const schema = z.strictObject({ data: translationSchema.shape.data });
   const { data } = parseConfig(schema, { data: problem.data }, runConfigFile(run));

@@ -25,10 +25,14 @@ it.each([
   [
     'many problems without their data',
     ['scheduling', '--scale', 'small'],
-    /--data: missing, expected the path of a folder as docs\/scaling\.md describes it/,
+    /--data: missing, expected the path of a folder as described in docs\/scaling\.md/,
   ],
   ['seeds that are none', ['scheduling', '--seeds', '3-1'], /--seeds: expected whole numbers such as/],
-  ['a beginning without a yes', ['stock'], /stock-smoke: 16 runs in runs\/stock-smoke[\s\S]*nobody to ask: say --yes/],
+  [
+    'a beginning without a yes',
+    ['stock'],
+    /stock-smoke: 16 runs in runs\/stock-smoke[\s\S]*no terminal to ask on: use --yes/,
+  ],
 ])('%s is refused', async (_, args, message) => {
   const folder = temporaryFolder();
   const { code, stderr } = await tcts(folder, 'reproduce', ...args);

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { trainConfigSchema } from '../../src/problems/index.js';
 import { jsonSchema, loadConfig, referenceYaml } from '../../src/run/index.js';
 
-const TITLE = `Every key of a training configuration, with its default. A configuration needs to say only what differs;
+const TITLE = `Every key of a training configuration, with its default. A configuration contains only what differs;
 it may begin with "extends: other.yaml". The keys after "Or:" belong to another choice of the key above.`.replaceAll(
   '\n',
   ' ',

@@ -122,7 +122,7 @@ test('reduce_on_plateau goes on exactly where it was killed', { timeout: 120_000
 });
 
 test.each([
-  ['{schedule: inverse_sqrt}', /problem\.learning\.warmup: inverse_sqrt falls from the end of the warm-up on/],
+  ['{schedule: inverse_sqrt}', /problem\.learning\.warmup: inverse_sqrt needs a warm-up/],
   [
     '{schedule: cosine, warmup: 8}',
     /problem\.learning\.updates: cosine needs more updates than the 8 of the warm-up, found 8/,

@@ -65,6 +65,6 @@ test('a warm start begins with the best parameters of another run', async () => 
 
   const other = smallToy(...warm, 'problem.data.seed=2');
   await expect(trainingRun(other, { folder: join(folder, 'third'), quiet: true })).rejects.toThrow(
-    /first\/dict\.sov\.txt.*problem\.warmStart.*not that of the corpus/,
+    /first\/dict\.sov\.txt.*problem\.warmStart.*differs from that of the corpus/,
   );
 });

@@ -22,12 +22,14 @@ test('a run leaves its figures in its folder', async () => {
   const { code, stdout, stderr } = await tcts(folder, 'train', 'small.yaml', '--set', 'seed=3', '--quiet');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(
-    /^finished after 60 updates\nbest validation loss [\d.]+, at update \d+\nthat model on test data: loss [\d.]+\nrun folder: runs\/small\nnext: tcts report runs\/small\n$/,
+    /^finished after 60 updates\nbest validation loss [\d.]+, at update \d+\nthat model on test data: loss [\d.]+\nrun folder: runs\/small\nnext: (npx )?tcts report runs\/small\n$/,
   );
 
   const run = join(folder, 'runs/small');
   const records = readMetrics(join(run, 'metrics.jsonl'));
-  expect(records.filter(({ episode }) => episode === undefined).map(({ step }) => step)).toEqual([20, 40, 60]);
+  expect(records.filter(({ episode }) => episode === undefined).map(({ step }) => step)).toEqual([
+    1, 2, 5, 10, 20, 40, 60,
+  ]);
   const episodes = records.filter(({ episode }) => episode !== undefined);
   expect(episodes.map(({ step }) => step)).toEqual(Array.from({ length: 12 }, (_, e) => 5 * (e + 1)));
   for (const { performance, reward, distribution, entropy, gradNorm } of episodes) {
@@ -42,7 +44,7 @@ test('a run leaves its figures in its folder', async () => {
 
   const again = await tcts(folder, 'train', 'small.yaml');
   expect(again).toMatchObject({ code: 1, stdout: '' });
-  expect(again.stderr).toMatch(/runs\/small: a run is there already: resume it, or choose another name\n$/);
+  expect(again.stderr).toMatch(/runs\/small: there is already a run: resume it, or choose another name\n$/);
 });
 
 test('--set gives the strategy that a shorthand names its keys, in whatever order they come', async () => {
@@ -67,13 +69,13 @@ test('results can be printed as JSON, and resuming a finished run only prints th
   expect(again).toMatchObject({ code: 0, stdout: first.stdout });
 });
 
-test('Ctrl-C saves and says how to go on', { timeout: 60_000 }, async () => {
+test('Ctrl-C saves and says how to continue', { timeout: 60_000 }, async () => {
   const folder = folderWith(CONFIG.replace('episodes: 12', 'episodes: 100000'));
   const { child, ended } = startTcts(folder, 'train', 'small.yaml', '--set', 'logging.progressSeconds=0.05');
   child.stderr.once('data', () => child.kill('SIGINT'));
   const { code, stderr } = await ended;
   expect(code).toBe(130);
-  expect(stderr).toMatch(/to go on: tcts train --resume runs\/small\n$/);
+  expect(stderr).toMatch(/to continue: tcts train --resume runs\/small\n$/);
   expect(stderr).toMatch(/loss [\d.]+.*(clean|main|off)-?\d* \d+ %/);
   const other = await tcts(folder, 'train', '--resume', 'runs/small', '--set', 'seed=9');
   expect(other).toMatchObject({ code: 1 });
@@ -121,7 +123,7 @@ test('early stopping ends a run, and is refused where it cannot be meant', { tim
     ...stop,
   );
   expect(refused).toMatchObject({ code: 1, stdout: '' });
-  expect(refused.stderr).toContain('earlyStopping.patience: best-fixed trains 5 models one after the other');
+  expect(refused.stderr).toContain('earlyStopping.patience: best-fixed trains 5 models in sequence');
 });
 
 test.each([

@@ -239,7 +239,9 @@ it('a main task that is not among the tasks is refused', async () => {
 it('a state of other prices is refused', async () => {
   const one = await smallProblem();
   const other = await smallProblem({ data: { format: 'synthetic', stocks: 20, days: 160, seed: 2 } });
-  expect(() => other.restore(one.capture())).toThrow('problem.data: the prices of the training part are not those');
+  expect(() => other.restore(one.capture())).toThrow(
+    'problem.data: the prices of the training part have changed since',
+  );
   await one.close();
   await other.close();
 });

@@ -181,7 +181,7 @@ describe('a corrupt file', () => {
     ['invalid JSON', file('{"a":', []), 'the header is not valid JSON'],
     ['invalid UTF-8', Uint8Array.from([2, 0, 0, 0, 0, 0, 0, 0, 0xc3, 0x28]), 'the header is not valid JSON'],
     ['a header that is a list', file('[]', []), 'the header is not a JSON object'],
-    ['metadata that is not text', file('{"__metadata__":{"a":1}}', []), '"__metadata__" must map texts to texts'],
+    ['metadata that is not text', file('{"__metadata__":{"a":1}}', []), '"__metadata__" must map strings to strings'],
     ['an entry that is no description', file('{"a":3}', []), 'model: a: the header has no description'],
     ['an unknown dtype', file('{"a":{"dtype":"F99","shape":[],"data_offsets":[0,4]}}', eight), 'unknown dtype "F99"'],
     [

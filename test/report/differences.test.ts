@@ -74,6 +74,16 @@ describe('differences over seeds and days', () => {
   });
 });
 
+it('leaves out methods that have no RankIC, as when all forecasts of a day are the same', () => {
+  const folder = temporaryFolder();
+  for (const [strategy, value] of Object.entries({ fixed: Number.NaN, learned: 0.1 })) {
+    for (const seed of [1, 2]) {
+      makeForecast(join(folder, `${strategy}-${seed}`), { strategy, seed, daily: new Array(DAYS).fill(value) });
+    }
+  }
+  expect(methodDifferences(groupRuns(findRuns(folder).runs)[0], new SeriesReader())).toEqual([]);
+});
+
 describe("the paper's tables", () => {
   const arms = {
     gru: { strategy: 'fixed', seeds: 5, gain: 0 },

@@ -73,7 +73,7 @@ describe('a session', () => {
     await train({ folder, total: 10, resume: true, quiet: true, stream }, { started });
     expect(started).toEqual([8]);
     // Even when it is to be quiet.
-    expect(shown.join('')).toMatch(/^warning: the checkpoint is damaged and passed over: .*step-000000010.*\n$/);
+    expect(shown.join('')).toMatch(/^warning: the checkpoint is damaged and was skipped: .*step-000000010.*\n$/);
     expect(readFileSync(join(folder, 'metrics.jsonl'))).toEqual(before);
     expect(latestCheckpoint(checkpointFolder(folder), fail)?.step).toBe(10);
   });
@@ -183,7 +183,7 @@ describe('a session', () => {
     expect(readdirSync(checkpointFolder(often))).toContain('step-000000009.safetensors');
   });
 
-  test('stops at a signal, saves, and tells how to go on', async () => {
+  test('stops at a signal, saves, and says how to continue', async () => {
     const folder = runFolder();
     const shown: string[] = [];
     const stream = { write: (text: string) => shown.push(text) };
@@ -196,7 +196,9 @@ describe('a session', () => {
       signal: 'SIGINT',
       resumeCommand: `tcts train --resume ${folder}`,
     });
-    expect(shown.at(-1)).toBe(`stopped after step 6, everything is saved; to go on: tcts train --resume ${folder}\n`);
+    expect(shown.at(-1)).toBe(
+      `stopped after step 6, everything is saved; to continue: tcts train --resume ${folder}\n`,
+    );
     expect(openRun(folder).info.state).toBe('interrupted');
     const started: number[] = [];
     await train({ folder, total: 10, resume: true }, { started });

@@ -55,13 +55,13 @@ test('a process whose lock is swept away before it has its name is refused with 
   late.child.kill('SIGCONT');
   expect(await late.ended).toMatchObject({
     code: 1,
-    stderr: `${folder}: a run was made there just now: choose another name\n`,
+    stderr: `${folder}: another run was just created there: choose another name\n`,
   });
 });
 
 /** One sentence. One who was frozen before it had made the run finds that it is there. */
 const LOST =
-  /^(\S+run\.lock: (process \d+ on host b has taken this folder over|the lock is gone, .*): this process ends and writes nothing more|\S+: a run was made there just now: choose another name)\n$/;
+  /^(\S+run\.lock: (process \d+ on host b has taken this folder over|the lock is gone, .*): this process ends and writes nothing more|\S+: another run was just created there: choose another name)\n$/;
 
 interface Moment {
   readonly call: string;

@@ -79,7 +79,7 @@ test('a registered strategy is trained through the configuration like a built-in
   // It is unknown until it is registered, even after configurations have been read.
   expect(() => config()).toThrow(/strategy\.name: expected .*"mtl".*, found "alternating"/);
   registerStrategy(alternating);
-  expect(() => registerStrategy(alternating)).toThrow('there is a strategy alternating already');
+  expect(() => registerStrategy(alternating)).toThrow('there is already a strategy alternating');
   expect(strategyNamed('alternating')?.title).toBe('turns');
   expect(() => config('strategy.period=0')).toThrow('strategy.period: expected an integer of at least 1, found 0');
   expect(config().strategy).toEqual({ name: 'alternating', period: 3 });

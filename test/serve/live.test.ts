@@ -55,6 +55,18 @@ describe('a sentence over the WebSocket', () => {
     await client.close();
   });
 
+  it('can come in portions, as a text that is pasted does', async () => {
+    const [line] = run.sources;
+    const [first, ...others] = line.split(' ');
+    const client = await LiveClient.connect(server.url);
+    client.send({ type: 'begin', lane: 'a', run: 'run', policy: 'wait-k:2' });
+    client.send({ type: 'words', lane: 'a', words: [first] });
+    client.send({ type: 'words', lane: 'a', words: others });
+    client.send({ type: 'end', lane: 'a' });
+    expect(await client.text('a')).toBe((await expected([line], 'wait-k:2'))[0]);
+    await client.close();
+  });
+
   it('is written while its words arrive: wait-2 writes after the second word', async () => {
     const [first, second] = run.sources[0].split(' ');
     const client = await LiveClient.connect(server.url);
@@ -140,7 +152,7 @@ describe('many sentences at a time', () => {
     await eventually(() => server.sentences === count);
     const late = clients.at(-1)!;
     late.send({ type: 'begin', lane: 'late', run: 'run', policy: 'wait-k:2' });
-    await expect(late.text('late')).rejects.toThrow('as many sentences under way as it takes');
+    await expect(late.text('late')).rejects.toThrow('translating the maximum number of sentences');
     lines.forEach((line, i) => {
       const { client, lane } = place(i);
       for (const word of line.split(' ').slice(1)) client.send({ type: 'word', lane, word });
@@ -190,6 +202,12 @@ describe('a client that overdoes it', () => {
     ['an unknown type', '{"type":"shutdown"}', 'Invalid'],
     ['a field too many', '{"type":"end","lane":"a","x":1}', 'Unrecognized key'],
     ['a word with a space', '{"type":"word","lane":"a","word":"a b"}', 'word'],
+    ['a portion without words', '{"type":"words","lane":"a","words":[]}', 'words'],
+    [
+      'a portion that is too large',
+      JSON.stringify({ type: 'words', lane: 'a', words: new Array(65).fill('x') }),
+      'words',
+    ],
     ['a lane that is a path', '{"type":"end","lane":"../a"}', 'lane'],
   ])('is told what is wrong with %s', async (_, text, reason) => {
     const client = await LiveClient.connect(server.url);
@@ -212,7 +230,7 @@ describe('a client that overdoes it', () => {
     const client = await LiveClient.connect(server.url);
     // The model has 64 positions, one of them for the end.
     client.sentence('a', 'run', 'wait-k:2', new Array(64).fill('x'));
-    await expect(client.text('a')).rejects.toThrow('a sentence can have 63 tokens here');
+    await expect(client.text('a')).rejects.toThrow('a sentence can have at most 63 tokens');
     await client.close();
   });
 });

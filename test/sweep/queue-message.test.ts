@@ -82,7 +82,7 @@ describe('versions', () => {
 
   it('of another series are refused with both', () => {
     expect(() => requireSameVersion({ version: '99.0.1' })).toThrow(
-      `the sweep in this queue is one of tcts 99.0.1, and this worker is tcts ${toolVersion}: install the same version`,
+      `the sweep in this queue was started by tcts 99.0.1, but this worker is tcts ${toolVersion}: install the same version`,
     );
   });
 });

@@ -145,7 +145,7 @@ function checkDates(dates: SplitDates): void {
     }
     if (from > to) throw new InputError(`it begins on ${from}, after its end ${to}`, { key: `split.${name}` });
     if (from <= before) {
-      throw new InputError(`it begins on ${from}, expected a day after ${before}, the end of the part before`, {
+      throw new InputError(`it begins on ${from}, expected a day after ${before}, the end of the previous part`, {
         key: `split.${name}`,
       });
     }

@@ -62,7 +62,7 @@ function withoutEmpty(draft: PricePanel, notes: Notes): PricePanel {
   for (let stock = 0; stock < stocks; stock++) {
     if (keepStock[stock] === 0) notes.add('stock without any price on a day of the market dropped', symbols[stock]);
   }
-  if (count(keepStock) === 0) throw new InputError('the data holds no price of any member of the market');
+  if (count(keepStock) === 0) throw new InputError('the data has no price for any member of the market');
   if (count(keepDay) === days && count(keepStock) === stocks) return draft;
 
   // Cells move towards the front only, so the block can be compacted where it lies.
@@ -166,8 +166,8 @@ function checkCrossed({ calendar, symbols, fields, values }: PricePanel, notes: 
   if (crossed > Math.max(FEW, FEW_SHARE * rows)) {
     throw new InputError(
       `in ${crossed} of ${rows} rows the high lies below, or the low above, the open or the close (first: ${first}): ` +
-        'some of the prices seem to be adjusted for splits and dividends and some not, which would tell a model of later ' +
-        'ones; expected all of them adjusted alike, or none and columns: {adjusted: …} for the adjusted close',
+        'some prices seem to be adjusted for splits and dividends and others not, which would reveal later ones to a ' +
+        'model; expected all of them adjusted in the same way, or none and columns: {adjusted: …} for the adjusted close',
       { file },
     );
   }

@@ -148,7 +148,7 @@ function loneStocks(panel: PricePanel, { dayStarts, day }: Samples, { transform 
   if (lone.length === 0) return [];
   if (lone.length === dayStarts.length - 1 && transform === 'rank') {
     throw new InputError(
-      'the market has one stock a day, whose rank among the stocks of the day says nothing: expected two stocks or more, ' +
+      'the market has one stock a day, so its rank within the day says nothing: expected two stocks or more, ' +
         'labels: {transform: raw}, or a problem of the kind series',
       { key: 'problem.data' },
     );
@@ -254,7 +254,7 @@ export function withStaleLabels(
 ): Part {
   const { main, tasks: K, days, stocks } = options;
   if (K === 1) {
-    throw new InputError('expected a second task where the labels of the main one are spoilt', {
+    throw new InputError('expected a second task, because the labels of the main one are corrupted', {
       key: 'problem.tasks',
     });
   }

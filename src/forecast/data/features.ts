@@ -83,7 +83,7 @@ export function columnCount(spec: FeatureSpec): number {
     throw new InputError(`${spec.window} is not a window, expected 1, 2, … days`, { key: 'window' });
   }
   if (featureWidth(spec) === 0) {
-    throw new InputError('expected some columns where there are no other features', {
+    throw new InputError('expected some columns, because there are no other features', {
       key: 'problem.features.columns',
     });
   }

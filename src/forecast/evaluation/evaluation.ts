@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { DeviceChoice } from '../../devices.js';
@@ -12,14 +13,7 @@ import {
 } from '../../metrics/index.js';
 import { groupBy } from '../../metrics/statistics.js';
 import { Random } from '../../random.js';
-import {
-  dataDigest,
-  dataName,
-  type EvaluatedData,
-  evaluationFolder,
-  readEvaluatedData,
-  writeScores,
-} from '../../run/index.js';
+import { type EvaluatedData, evaluationFolder, readEvaluatedData, writeScores } from '../../run/index.js';
 import { datesOf, type ForecastConfig } from '../config.js';
 import { firstDayFrom, lastDayUntil, partSamples, type SplitDates } from '../data/calendar.js';
 import { labelSpec, shortHistory } from '../data/dataset.js';
@@ -27,11 +21,12 @@ import { labelReach, labelStart } from '../data/labels.js';
 import { type PricePanel, type Samples, samplesBetween } from '../data/panel.js';
 import { type Forecaster, forecastsOf, openForecaster, windowAt } from '../forecaster.js';
 import type { Note } from '../formats/format.js';
-import { madeUpData, type OtherData, openPanel } from '../formats/index.js';
+import { type OtherData, openPanel } from '../formats/index.js';
 import { neutralForecasts, neutralisation, neutralName, writeTable } from '../predictions.js';
 import { requireFinite, type Scores, scoresOf } from '../scores.js';
 import { type Backtest, backtest, type Execution } from './backtest.js';
-import { type BacktestOptions, type BacktestSettings, backtestSettings } from './portfolio.js';
+import { evaluatedData } from './evaluated-data.js';
+import { type BacktestOptions, type BacktestSettings, backtestSettings, barName } from './portfolio.js';
 import { type GroupReturns, groupReturns, type Risk } from './risk.js';
 
 /** What to forecast and score, and on which data. */
@@ -62,6 +57,8 @@ export interface ForecastFigures {
   readonly main: number;
   readonly samples: number;
   readonly scores: ForecastScores;
+  /** What a day of windows, horizons and turnover is: a day, or a bar of intraday or weekly prices. */
+  readonly bar: 'day' | 'bar';
   /** Trading days that a label covers: a return of the quintiles is one over so many days. */
   readonly labelDays: number;
   /** Mean return of each fifth of the stocks, the highest forecasts first. */
@@ -124,7 +121,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
     const isOwn = isDeepStrictEqual(neutral, config.neutralise);
     const reading = { run: isOwn ? run : undefined, group: neutral?.group };
     const { panel, cleaned, notes } = await openPanel(config.data, config.features, options, reading);
-    const data = evaluatedData(forecaster, panel, options.data);
+    const data = evaluatedData(config.data, panel, options.data);
     const { split, samples } = evaluatedSamples(forecaster, panel, options);
     const name = isOwn ? split : `${split}-${neutral === null ? 'plain' : `neutral-${neutralName(neutral)}`}`;
     const { out = evaluationFolder(run, name, data) } = options;
@@ -209,6 +206,7 @@ export function judge(
     main,
     samples: samples.length,
     scores: scores.figures,
+    bar: barName(panel.calendar),
     labelDays: labels.kind === 'daily' ? 1 : main,
     quintiles: groups.returns.map((series) => series.reduce((sum, r) => sum + r, 0) / series.length),
     backtest: {
@@ -257,7 +255,7 @@ function evaluatedSamples(
   };
   if (from !== undefined || to !== undefined) return { split: 'dates', samples: between(from, to, '--from, --to') };
   if (windows !== undefined && split === 'validation') {
-    throw new InputError('the windows of a walk-forward each have a validation part of their own: evaluate a member', {
+    throw new InputError('each window of a walk-forward has its own validation part: evaluate a member', {
       key: '--split',
     });
   }
@@ -277,15 +275,6 @@ function seen(config: ForecastConfig, { calendar }: PricePanel, { day, dayStarts
   const [first, last] = datesOf(config).train;
   const known = days.filter((date) => date >= first && date <= last);
   return known.length === 0 ? [] : [{ kind: 'day of the training part', count: known.length, first: known[0] }];
-}
-
-function evaluatedData({ config }: Forecaster, panel: PricePanel, path: string | undefined): EvaluatedData {
-  const { calendar, symbols, fields, values, members, index } = panel;
-  const bytes = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
-    new Uint8Array(buffer, byteOffset, byteLength);
-  const names = [calendar, symbols, fields, [index?.symbol ?? '']].map((list) => list.join('\n'));
-  const digest = dataDigest([...names, bytes(values), members, ...(index === undefined ? [] : [bytes(index.close)])]);
-  return { name: path ?? dataName(config.data, madeUpData), digest, own: path === undefined };
 }
 
 function predictionColumns(panel: PricePanel, samples: Samples, forecasts: Float32Array, returns: Float32Array) {
@@ -340,6 +329,11 @@ export interface ForecastComparison {
  */
 export function compareForecasts(run: string, against: string, evaluation: string): ForecastComparison {
   const folders = [run, against].map((folder) => join(folder, 'evaluation', evaluation));
+  if (!existsSync(folders[1])) {
+    throw new InputError(`it has no evaluation to compare with, expected that of: tcts evaluate ${against}`, {
+      file: folders[1],
+    });
+  }
   const [own, other] = folders.map((folder) => readDaily(join(folder, 'daily.csv')));
   requireSameData(folders[0], folders[1]);
   const dates = [...own.keys()].filter((date) => other.has(date));
@@ -355,9 +349,8 @@ function requireSameData(own: string, other: string): void {
   const [a, b] = [own, other].map(readEvaluatedData);
   if (a?.digest === b?.digest) return;
   const [first, second] = [a, b].map((data) => (data === undefined ? 'data that it does not name' : data.name));
-  throw new InputError(`it was evaluated on ${second}, and not on the same data as the other run, ${first}`, {
-    file: other,
-  });
+  const again = first === second ? ', as it was at another time: evaluate both again' : '';
+  throw new InputError(`it was evaluated on ${second}, but the other run on ${first}${again}`, { file: other });
 }
 
 function readDaily(file: string): Map<string, { IC: number; RankIC: number }> {

@@ -19,7 +19,7 @@ import {
 import { type Columns, findColumns, RowTable } from './rows.js';
 
 const schema = z.strictObject({
-  format: z.literal('csv').describe('A CSV file, or a folder with a file for each stock; .csv.gz too.'),
+  format: z.literal('csv').describe('A CSV file, or a folder with a file per stock; also .csv.gz.'),
   ...tableKeys,
   delimiter: z.string().length(1).default(',').describe('Character between two cells.'),
 });

@@ -11,6 +11,7 @@ import type { PricePanel } from '../data/panel.js';
 import { csv } from './csv.js';
 import {
   type DataFormat,
+  extraColumns,
   type FormatSchema,
   fillSource,
   type Note,
@@ -92,7 +93,7 @@ export async function openPanel(
   { run, group }: { readonly run?: string; readonly group?: string } = {},
 ): Promise<OwnReading> {
   if (other.data === undefined && other.columns !== undefined) {
-    throw new InputError('expected --data, whose columns they are', { key: '--columns' });
+    throw new InputError('expected --data, which has these columns', { key: '--columns' });
   }
   const options = { factors: factorsOf(features), group };
   const reading =
@@ -105,12 +106,16 @@ export async function openPanel(
   return { ...reading, cleaned: withFeatures(reading.cleaned, features) };
 }
 
-async function readOther(config: DataConfig, { data: path, columns }: OtherData, options: ReadOptions) {
+async function readOther(config: DataConfig, { data: path, columns = {} }: OtherData, options: ReadOptions) {
   const { format: _, start: _start, end: _end, ...rest } = config;
-  const mapped = { ...(rest.columns as object | undefined), ...columns };
+  const extra = extraColumns(options);
+  const given = Object.entries(columns);
+  const ours = given.filter(([name]) => !extra.includes(name));
+  const named = given.flatMap(([name, other]) => (extra.includes(name) && other !== null ? [[name, other]] : []));
+  const mapped = { ...(rest.columns as object | undefined), ...Object.fromEntries(ours) };
   const reading = await readPanel(
     { ...rest, columns: Object.keys(mapped).length === 0 ? undefined : mapped, path },
-    options,
+    { ...options, named: Object.fromEntries(named) },
   );
   return { ...reading, keep: () => {} };
 }
@@ -141,7 +146,7 @@ export function recognisedFormat(path: string): DataFormat | undefined {
 function formatOf(path: string): DataFormat {
   const format = recognisedFormat(path);
   if (format !== undefined) return format;
-  throw new InputError('the name tells no format: expected *.csv, *.parquet, a folder, or the key format', {
+  throw new InputError('the name does not show the format: expected *.csv, *.parquet, a folder, or the key format', {
     file: path,
   });
 }

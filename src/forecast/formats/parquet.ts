@@ -166,7 +166,7 @@ export class ParquetDecoder {
         stop();
         reject(new InputError(`not a readable Parquet file: ${reason}`, { file: this.file }));
       };
-      const timer = setTimeout(() => fail('decoding it comes to no end'), this.deadline);
+      const timer = setTimeout(() => fail('decoding it does not end'), this.deadline);
       const onError = (error: Error): void => fail(error.message);
       const onMessage = (reply: { answer: T } | { fault: string }): void => {
         if ('fault' in reply) fail(reply.fault);

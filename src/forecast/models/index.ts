@@ -36,7 +36,7 @@ export function forecastModelSchema(): z.ZodType<ModelConfig> {
   return z
     .discriminatedUnion('name', schemas)
     .prefault({ name: schemas[0].shape.name.value })
-    .describe('What makes the forecasts.');
+    .describe('The forecasting model.');
 }
 
 export function modelNamed(name: string): ForecastModel {

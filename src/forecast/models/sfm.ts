@@ -27,7 +27,7 @@ import { networkModel } from './model.js';
  */
 export const sfmModel = networkModel({
   schema: z.strictObject({
-    name: z.literal('sfm').describe('State frequency memory: a recurrence that keeps its state by frequencies.'),
+    name: z.literal('sfm').describe('State frequency memory: a recurrence whose state is decomposed by frequency.'),
     hidden: z.int().min(1).default(32).describe('Width D of the state.'),
     frequencies: z.int().min(1).default(8).describe('Frequencies K of the state; time and memory grow with D·K.'),
     output: z.int().min(1).default(32).describe('Width of the projection of the last state.'),

@@ -16,26 +16,24 @@ export function section<Shape extends z.ZodRawShape>(shape: Shape) {
  * `z.strictObject({ ...commonKeys, data: section({ … }) })`.
  */
 export const commonKeys = {
-  seed: z.int().min(0).max(0xffffffff).default(1).describe('Seed of every random number of the run.'),
-  out: z.string().min(1).default('runs').describe('Folder in which the run folder is made.'),
+  seed: z.int().min(0).max(0xffffffff).default(1).describe('Seed of all random numbers of the run.'),
+  out: z.string().min(1).default('runs').describe('Folder that will contain the run folder.'),
   name: z
     .string()
     .regex(/^\w[\w.=,+-]*$/)
     .optional()
-    .describe('Name of the run folder. When left out, the name of the configuration file.'),
+    .describe('Name of the run folder. Default: the name of the configuration file.'),
   threads: z
     .int()
     .min(1)
     .max(1024)
     .default(2)
-    .describe(
-      'Cores that a process keeps busy. Another number may change the results, as another number of workers does.',
-    ),
+    .describe('Cores that a process keeps busy. Like the number of workers, it may change the results.'),
   workers: z
     .union([z.literal('auto'), z.int().min(1).max(1024)])
     .default('auto')
     .describe(
-      'Threads that share each batch, each with a copy of the model and dropout masks of its own: another number ' +
+      'Threads that share each batch, each with its own copy of the model and dropout masks: a different number ' +
         'changes the last bits of the results, and with dropout all of them. auto: as many as threads, which is faster ' +
         'than several threads in each operation. 1: one model, which needs less memory.',
     ),
@@ -43,8 +41,8 @@ export const commonKeys = {
     .enum(deviceChoices)
     .default('cpu')
     .describe(
-      'What computes: the processor, or a graphics card through WebGPU (any vendor) or CUDA. auto: WebGPU where there is a ' +
-        'card and the model is large enough to gain. A device rounds differently; masks of dropout are the same.',
+      'What computes: the processor, or a graphics card through WebGPU (any vendor) or CUDA. auto: WebGPU if there is a ' +
+        'card and the model is large enough to benefit. Devices round differently; dropout masks are the same.',
     ),
   saving: section({
     everySteps: z
@@ -74,14 +72,20 @@ export const commonKeys = {
     minDelta: z.number().min(0).default(0).describe('Smallest change that counts as an improvement.'),
   }).describe('Ending a run that no longer improves on the main task.'),
   logging: section({
-    everySteps: z.int().min(1).default(100).describe('Steps between two lines of training figures in metrics.jsonl.'),
+    everySteps: z
+      .int()
+      .min(1)
+      .default(100)
+      .describe(
+        'Steps between two lines of training figures in metrics.jsonl; at first fewer: 1, 2, 5, 10, and so on.',
+      ),
     tensorboard: z.boolean().default(true).describe('Write TensorBoard event files besides metrics.jsonl.'),
     progressSeconds: z
       .number()
       .positive()
       .default(10)
-      .describe('Seconds between lines of progress where the output is not a terminal.'),
-  }).describe('What is recorded and shown while the run goes on.'),
+      .describe('Seconds between progress lines if the output is not a terminal.'),
+  }).describe('What is recorded and shown during the run.'),
 };
 
 /** Keys that change no result beyond its rounding and may therefore differ when a run is resumed. */

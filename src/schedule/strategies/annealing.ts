@@ -6,7 +6,7 @@ import { drawnFrom } from './distribution.js';
 /** Anneals linearly from the uniform distribution to one that prefers larger m (appendix E.2 (3)). */
 export const annealing = describeStrategy({
   name: 'annealing',
-  summary: 'From all tasks alike to a preference for large numbers.',
+  summary: 'From all tasks equally to a preference for large numbers.',
   knobs: ['prefer'],
   options: z.strictObject({
     prefer: z.enum(['larger', 'smaller']).default('larger').describe('Task numbers that are preferred at the end.'),

@@ -11,9 +11,14 @@ const optionsSchema = z.strictObject({
   method: z
     .enum(['weights', 'thompson'])
     .default('weights')
-    .describe('Weights that follow the reward, or one task an episode, drawn by how likely it is the best.'),
-  learningRate: z.number().positive().default(0.1).describe('η of weights: how far one episode moves them.'),
-  discount: z.number().gt(0).max(1).default(0.95).describe('thompson: what an episode counts after the next one.'),
+    .describe('Weights that follow the reward, or one task per episode, drawn by its probability of being the best.'),
+  learningRate: z.number().positive().default(0.1).describe('weights: η, how far one episode moves them.'),
+  discount: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(0.95)
+    .describe("thompson: factor by which an episode's weight falls with each later one."),
   explore: z.number().min(0).max(1).default(0.05).describe('γ: share of the uniform distribution.'),
   reward: rewardKeys.reward.default('difference'),
   skipFirst: rewardKeys.skipFirst.default(true),

@@ -17,7 +17,7 @@ export const curriculum = describeStrategy({
       .enum(['first', 'last'])
       .nullable()
       .default(null)
-      .describe('Which end of the list of tasks is the easiest; null: as the problem says (waits: last, days: first).'),
+      .describe('Which end of the task list is the easiest; null: the problem decides (waits: last, days: first).'),
     until: z
       .enum(['main', 'hardest'])
       .nullable()

@@ -43,7 +43,7 @@ export const strategies: readonly StrategyDescription[] = all;
 /** Adds a strategy, so that configurations, reports and sweeps know it like those that come with the library. */
 export function registerStrategy(description: StrategyDescription): void {
   const { name, options } = description;
-  if (strategyNamed(name) !== undefined) throw new InputError(`there is a strategy ${name} already`, { key: 'name' });
+  if (strategyNamed(name) !== undefined) throw new InputError(`there is already a strategy ${name}`, { key: 'name' });
   if ('name' in options.shape) throw new InputError(`${name} has an option "name", expected another word`);
   all.push(description);
 }

@@ -22,27 +22,21 @@ const optionsSchema = z.strictObject({
     .array(z.string())
     .nullable()
     .default(null)
-    .describe(
-      'Feature groups that the scheduler does not see; null: those that cost a pass of the model or tell the labels.',
-    ),
-  every: z
-    .int()
-    .min(1)
-    .default(10)
-    .describe('M: updates between two measurements; a quarter of that in the beginning.'),
+    .describe('Feature groups hidden from the scheduler; null: those that need a forward pass or reveal the labels.'),
+  every: z.int().min(1).default(10).describe('M: updates between two measurements; a quarter of that at the start.'),
   smoothing: z
     .number()
     .min(0)
     .lt(1)
     .default(0.8)
-    .describe('What the validation gradients of earlier measurements count in the one that is used.'),
+    .describe('Weight of earlier measurements in the validation gradient.'),
   samples: z
     .int()
     .min(1)
     .nullable()
     .default(null)
-    .describe('Samples of the batch that are measured; null: as many as the problem suggests.'),
-  memory: z.int().min(4).default(32).describe('Measurements that the scheduler learns from.'),
+    .describe('Number of samples of the batch to measure; null: as many as the problem suggests.'),
+  memory: z.int().min(4).default(32).describe('Number of measurements the scheduler learns from.'),
   entropy: z.number().positive().default(1).describe('β, weight of the entropy: π tends to exp(credit ∕ β).'),
   explore: z
     .number()
@@ -390,7 +384,7 @@ const MINIBATCH = 256;
 
 export const influence = describeStrategy({
   name: 'influence',
-  summary: 'By what a step on each sample and task does to the validation loss.',
+  summary: 'By the effect of a step on each sample and task on the validation loss.',
   options: optionsSchema,
   learns: 'every few updates',
   sees: 'features',

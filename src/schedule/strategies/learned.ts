@@ -45,7 +45,7 @@ const optionsSchema = z.strictObject({
   preset: z
     .enum(['stable', 'paper'])
     .default('stable')
-    .describe('Where the keys left out below get their values: paper is Algorithm 1 with plain SGD.'),
+    .describe('Default values of the keys below: paper is Algorithm 1 with plain SGD.'),
   hidden: hiddenWidths.default([256]),
   activation: z.enum(['tanh', 'relu']).default('tanh').describe('Activation of the hidden layers.'),
   without: withoutGroups,
@@ -53,12 +53,12 @@ const optionsSchema = z.strictObject({
   standardise: preset(
     'standardise',
     z.enum(['none', 'first-episode', 'running']),
-    'Which episodes the features are brought to mean 0 and deviation 1 by.',
+    'Episodes used to scale the features to mean 0 and standard deviation 1.',
   ),
   learningRate: preset('learningRate', z.number().positive(), 'η₂.'),
   optimizer: preset('optimizer', z.enum(['sgd', 'adam']), 'Optimiser of the scheduler.'),
-  momentum: z.number().min(0).lt(1).default(0).describe('Of sgd.'),
-  clipNorm: preset('clipNorm', z.number().positive().nullable(), 'Largest norm of the gradient.'),
+  momentum: z.number().min(0).lt(1).default(0).describe('Momentum of sgd.'),
+  clipNorm: preset('clipNorm', z.number().positive().nullable(), 'Maximum norm of the gradient.'),
   reward: preset('reward', rewardKeys.reward),
   skipFirst: preset('skipFirst', rewardKeys.skipFirst),
   baseline: preset('baseline', rewardKeys.baseline),
@@ -68,7 +68,7 @@ const optionsSchema = z.strictObject({
   reduction: preset(
     'reduction',
     z.enum(['sum', 'mean', 'root']),
-    'Over the buffer of N decisions: the sum, the mean, or the sum over √N.',
+    'Reduction over the buffer of N decisions: the sum, the mean, or the sum over √N.',
   ),
   // β·H(φ(I; ω)) is summed over the buffer with sum, else averaged.
   entropy: preset('entropy', z.number().min(0), 'β, weight of the entropy bonus.'),

@@ -8,7 +8,7 @@ import { entropyOf, sampleRows } from './distribution.js';
 /** What a problem with a known answer says is right for each sample: an upper bound for other strategies. */
 export const oracle = describeStrategy({
   name: 'oracle',
-  summary: 'What the problem knows to be right, where its answer is known.',
+  summary: 'The tasks that the problem knows to be right, if its answer is known.',
   role: 'bound',
   sees: 'its answer',
   options: z.strictObject({}),
@@ -53,7 +53,7 @@ export function oracleRows(
   const rows = new Float32Array(size * K);
   for (let i = 0; i < size; i++) {
     const left = Array.from({ length: K }, (_, task) => task).filter((task) => !isSpoilt(i, task));
-    if (left.length === 0) throw new RangeError(`every task of sample ${i} is spoilt`);
+    if (left.length === 0) throw new RangeError(`every task of sample ${i} is corrupted`);
     for (const task of left) {
       const clean = task === main ? 0.5 : 0.5 / (K - 1);
       rows[i * K + task] = left.length < K || K === 1 ? 1 / left.length : clean;

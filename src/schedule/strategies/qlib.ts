@@ -121,7 +121,7 @@ class QlibScheduler<Batch> implements Strategy<Batch> {
 }
 
 export const greedy = describeQlib('greedy', "As in qlib's code: always the most probable task.");
-export const soft = describeQlib('soft', "As in qlib's code: all tasks, weighted with their probabilities.");
+export const soft = describeQlib('soft', "As in qlib's code: all tasks, weighted by their probabilities.");
 
 function describeQlib(name: 'greedy' | 'soft', summary: string): StrategyDescription {
   return describeStrategy({

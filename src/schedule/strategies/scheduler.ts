@@ -37,7 +37,7 @@ export const hiddenWidths = z.array(z.int().min(1)).min(1).describe('Widths of t
 export const withoutGroups = z
   .array(z.string())
   .default([])
-  .describe('Names of feature groups that the scheduler does not see.');
+  .describe('Names of feature groups hidden from the scheduler.');
 
 export interface SchedulerOptions {
   /** Widths of the hidden layers. */

@@ -19,7 +19,7 @@ export const selfPaced = describeStrategy({
   singleTask: true,
   knobs: ['from', 'to'],
   options: z.strictObject({
-    from: percentage.default(40).describe('τ at the first update: percentage of a batch that is left out.'),
+    from: percentage.default(40).describe('τ at the first update: percentage of a batch to leave out.'),
     to: percentage.default(0).describe('τ towards the end.'),
   }),
   create: (options, problem) => selfPacedMain(problem, options),

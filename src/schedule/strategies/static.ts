@@ -13,7 +13,7 @@ export const staticMix = describeStrategy({
     rest: z
       .enum(['uniform', 'near'])
       .default('uniform')
-      .describe('How the rest is spread: over all siblings alike, or in inverse proportion to their distance.'),
+      .describe('How the rest is spread over the siblings: equally, or in inverse proportion to their distance.'),
     until: z
       .number()
       .min(0)

@@ -55,13 +55,12 @@ export interface Outages {
 export function noteOutages(connected: Connected, url: string, note: (line: string) => void): Outages {
   let away = false;
   connected.on('error', (error) => {
-    if (!away)
-      note(`Redis at ${redacted(url)} does not work at the moment (${redacted(error.message)}); waiting for it`);
+    if (!away) note(`Redis at ${redacted(url)} is not working (${redacted(error.message)}); waiting for it`);
     away = true;
   });
   return {
     answered() {
-      if (away) note(`Redis at ${redacted(url)} answers again`);
+      if (away) note(`Redis at ${redacted(url)} is back`);
       away = false;
     },
   };
@@ -202,7 +201,7 @@ export function requireSameVersion(data: unknown): void {
   const { version } = (data ?? {}) as { version?: unknown };
   if (typeof version !== 'string' || compatible(version, toolVersion)) return;
   throw new InputError(
-    `the sweep in this queue is one of tcts ${version}, and this worker is tcts ${toolVersion}: install the same version`,
+    `the sweep in this queue was started by tcts ${version}, but this worker is tcts ${toolVersion}: install the same version`,
   );
 }
 

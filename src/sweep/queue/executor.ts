@@ -167,7 +167,7 @@ class QueueExecutor implements Executor {
   }
 
   private abandon(): void {
-    this.note('Redis does not answer: what is in the queue stays there, and the same sweep will find it again');
+    this.note('Redis does not answer: its jobs stay in the queue, and the same sweep will find them again');
     for (const id of [...this.submissions.keys()]) this.settle(id, { state: 'stopped' });
     void this.queue.disconnect().catch(() => {});
   }
@@ -189,7 +189,9 @@ class QueueExecutor implements Executor {
     if (workers !== 0) return;
     this.idleSince = undefined;
     const { url } = this.settings;
-    this.note(`no worker listens: on machines that share the folder, tcts worker --queue ${redacted(url)} --runs DIR`);
+    this.note(
+      `no worker is listening: on machines that share the folder, run tcts worker --queue ${redacted(url)} --runs DIR`,
+    );
   }
 }
 

@@ -17,7 +17,7 @@ export interface SharedFolder {
 
 export function sharedFolder(path: string): SharedFolder {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new InputError('there is no such folder; expected the one that all machines share', { file: path });
+    throw new InputError('there is no such folder; expected the one shared by all machines', { file: path });
   }
   return { path: resolve(path), attempts: join(resolve(path), '.queue', 'attempts') };
 }

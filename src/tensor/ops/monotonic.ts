@@ -158,7 +158,7 @@ function scanSteps(
 ): string[] {
   if (to.device !== 'cpu') {
     throw new InputError(
-      `this model goes through sentences step by step, which only the CPU does, not ${to.device}: expected cpu`,
+      `this model processes sentences step by step, which only the CPU supports, not ${to.device}: expected cpu`,
       { key: 'device' },
     );
   }

@@ -71,7 +71,7 @@ function normalAxes({ shape }: TensorType, axes?: readonly number[]): number[] {
 export function normalAxis(axis: number, rank: number): number {
   const normal = axis < 0 ? axis + rank : axis;
   if (!Number.isInteger(normal) || normal < 0 || normal >= rank) {
-    throw new RangeError(`axis ${axis} is outside of a tensor with ${rank} axes`);
+    throw new RangeError(`axis ${axis} is out of range for a tensor with ${rank} axes`);
   }
   return normal;
 }

@@ -108,7 +108,9 @@ export function openCorpus(folder: string): Corpus {
       check(split);
       const file = join(folder, `${sequencePrefix(split, summary.source, summary.target, summary[side])}.txt`);
       if (!existsSync(file)) {
-        throw new InputError('the corpus keeps the text of validation and test splits made from text only', { file });
+        throw new InputError('a corpus has text only for validation and test splits that were prepared from text', {
+          file,
+        });
       }
       return readText(file).split('\n').slice(0, -1);
     },
@@ -193,7 +195,7 @@ export function openPartial(out: string, record: string): string {
   try {
     if (existsSync(folder) && recordOf(folder) !== record) {
       if (readdirSync(folder).length > 0 && recordOf(folder) === undefined) {
-        throw new InputError('the folder is in the way of a preparation; remove or rename it', { file: folder });
+        throw new InputError('the folder blocks the preparation; remove or rename it', { file: folder });
       }
       rmSync(folder, { recursive: true });
     }

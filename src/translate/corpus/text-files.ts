@@ -123,7 +123,7 @@ export async function* decodeLines(chunks: AsyncIterable<Uint8Array>, name: stri
       pending.push(chunk);
       pendingBytes += chunk.length;
       if (pendingBytes > longestLine) {
-        throw new InputError('the line is longer than 64 MB, expected one sentence a line', { file: name, line });
+        throw new InputError('the line is longer than 64 MB, expected one sentence per line', { file: name, line });
       }
       continue;
     }

@@ -246,7 +246,7 @@ async function takeIn(model: StepModel, rows: readonly Row[], joined: JoinedCach
 
 /** Places of the chosen heads among those of all layers. */
 function chosenHeads({ attention }: StepModel, { layer, heads }: AttentionChoice): readonly number[] {
-  if (attention === undefined) throw new TypeError('this model does not tell its attention');
+  if (attention === undefined) throw new TypeError('this model does not expose its attention');
   const below = attention.heads * ((layer ?? Math.ceil((2 * attention.layers) / 3)) - 1);
   const all = Array.from({ length: attention.heads }, (_, h) => h + 1);
   return (heads ?? all).map((head) => below + head - 1);

@@ -103,7 +103,7 @@ export class Search {
     return this.early;
   }
 
-  /** It tries how to go on: nothing is to be read before it has written. */
+  /** It tries how to continue: nothing is to be read before it has written. */
   get drafting(): boolean {
     return this.draft !== undefined;
   }
@@ -337,5 +337,5 @@ export class Sentence {
 /** The model has no positions for a sentence, whose number may be given. */
 export function tooLong(length: number, most: number, number?: number): InputError {
   const sentence = number === undefined ? 'the sentence' : `sentence ${number}`;
-  return new InputError(`${sentence} has ${length} tokens with its end, the model reads at most ${most}`);
+  return new InputError(`${sentence} has ${length} tokens including its end, the model reads at most ${most}`);
 }

@@ -146,7 +146,7 @@ export class StepModel {
     const { tokens, lengths, visible, ended = [], attention = false } = rows;
     const batch = tokens.length;
     const added = tokens[0].length;
-    if (this.decides && added !== 1) throw new RangeError('expected one token of each row');
+    if (this.decides && added !== 1) throw new RangeError('expected one token per row');
     const timeMajor = Array.from({ length: added * batch }, (_, i) => tokens[i % batch][Math.floor(i / batch)]);
     const into = target.room(added);
     const decoder = attention ? await this.attendingDecoder() : this.decoder;
@@ -193,7 +193,7 @@ export class StepModel {
 
   private async attendingDecoder(): Promise<StepProgram> {
     if (this.decoder.outputs.includes('attention')) return this.decoder;
-    if (this.openAttending === undefined) throw new TypeError('this decoder does not tell its attention');
+    if (this.openAttending === undefined) throw new TypeError('this decoder does not expose its attention');
     this.attending ??= this.openAttending();
     return this.attending;
   }

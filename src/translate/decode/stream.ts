@@ -68,14 +68,14 @@ export class TokenStream {
 
   /** Takes source tokens and returns the target tokens that can now be written. */
   push(tokens: Iterable<number>): Promise<number[]> {
-    if (this.complete) throw new RangeError('the sentence has ended: nothing can be pushed');
+    if (this.complete) throw new RangeError('the sentence has ended: nothing more can be pushed');
     for (const token of tokens) this.feed(token);
     return this.work();
   }
 
   /** The source is complete: returns the rest of the translation. */
   end(): Promise<number[]> {
-    if (this.complete) throw new RangeError('the sentence has ended already');
+    if (this.complete) throw new RangeError('the sentence has already ended');
     this.complete = true;
     this.feed(special.eos);
     return this.work();
@@ -188,7 +188,7 @@ export function requireAttention({ name, attention }: Policy, models: readonly T
   if (attention === undefined) return;
   for (const { attention: there } of models) {
     if (there === undefined) {
-      throw new InputError(`${name} looks at the attention over the source, which this model does not tell`, KEY);
+      throw new InputError(`${name} needs the attention over the source, which this model does not expose`, KEY);
     }
     const { layer = 1, heads = [] } = attention;
     if (layer > there.layers) {

@@ -195,7 +195,7 @@ async function textSide(language: Language): Promise<TextSide> {
 function requireSame(expected: Languages, found: Languages, folder: string): void {
   for (const side of ['source', 'target'] as const) {
     if (expected[side].vocabulary.format() === found[side].vocabulary.format()) continue;
-    throw new InputError(`its ${side} vocabulary is not that of the first run`, { file: folder });
+    throw new InputError(`its ${side} vocabulary differs from that of the first run`, { file: folder });
   }
 }
 
@@ -232,7 +232,7 @@ async function openModel(run: string, options: OpenOptions = {}): Promise<Opened
     case 'monotonic':
       return openMonotonic(run, options);
     default:
-      throw new InputError('the run is not one of translation', { file: run, key: 'problem.kind' });
+      throw new InputError('the run is not a translation run', { file: run, key: 'problem.kind' });
   }
 }
 

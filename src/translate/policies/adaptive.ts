@@ -58,13 +58,13 @@ export const adaptivePolicy: PolicyDescription = {
   name: 'adaptive',
   title: 'adaptive',
   label: 'Zheng et al.',
-  help: 'wait-min … wait-max by confidence, thresholds from … to',
+  help: 'wait-min … wait-max by confidence, with thresholds from … to',
   settings,
   models: ['wait-k'],
   create: (spec, models) => {
     const waits = models.filter((wait) => typeof wait === 'number');
     if (waits.length === models.length) return adaptive(spec as AdaptiveOptions, waits);
-    throw new InputError('adaptive is for models of wait-k, this one was trained on whole sentences', {
+    throw new InputError('adaptive is for wait-k models, this one was trained on whole sentences', {
       key: 'policy',
     });
   },

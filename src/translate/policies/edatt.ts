@@ -46,7 +46,7 @@ export const edAttPolicy: PolicyDescription = {
   name: 'edatt',
   title: 'EDAtt',
   label: 'EDAtt',
-  help: 'write what leans with less than alpha on the last lambda tokens; layer, heads as for alignatt',
+  help: 'write what puts less than alpha of its attention on the last lambda tokens; layer, heads as for alignatt',
   settings,
   models: ['wait-k', 'full'],
   create: (spec) => edAtt(spec as EdAttOptions),

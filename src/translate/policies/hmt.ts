@@ -30,7 +30,7 @@ export const hmtPolicy: PolicyDescription = {
   title: 'hidden Markov Transformer (HMT)',
   label: 'HMT',
   latencyKeys: { L: ['problem.candidates.first'] },
-  help: 'write at a moment that the model chooses with a probability of p, over a model with attention: hmt',
+  help: 'write at a moment the model chooses with probability p; for models with attention: hmt',
   settings,
   unnamed: 'p',
   models: ['hmt'],

@@ -54,6 +54,12 @@ export function policyNamed(name: string): PolicyDescription | undefined {
   return policies.find((policy) => policy.name === name);
 }
 
+/** What reports call a model that learned when to read, by the `problem.attention` that it was trained with. */
+export function attentionLabel(attention: string): string {
+  const named = policies.find(({ labels = {} }) => attention in labels);
+  return named?.labels?.[attention] ?? policyNamed(attention)?.label ?? attention;
+}
+
 /**
  * Reads `wait-k:3`, `wait-if-diff:initial=2,step=1`, `adaptive:min=1,max=10,from=1,to=0` or `monotonic`. Settings may
  * be left out, and may be lists, `wait-k:1,3,5` or `wait-if-diff:initial=2,4,step=1,2`, which stand for all combinations.
@@ -64,7 +70,7 @@ export function parsePolicies(text: string): PolicySpec[] {
   if (policy === undefined) throw unknown(text);
   const given = lists(policy, settings);
   const count = [...given.values()].reduce((product, { length }) => product * length, 1);
-  if (count > MOST) throw new InputError(`it stands for ${count} policies, expected ${MOST} at most`, KEY);
+  if (count > MOST) throw new InputError(`it expands to ${count} policies, expected at most ${MOST}`, KEY);
   let specs: Record<string, unknown>[] = [{ name: policy.name }];
   for (const [key, values] of given) {
     specs = specs.flatMap((spec) => values.map((value) => ({ ...spec, [key]: value })));
@@ -135,7 +141,10 @@ function lists({ name: policy, settings, unnamed }: PolicyDescription, text = ''
     const setting = key !== undefined && Object.hasOwn(settings, key) ? settings[key] : undefined;
     if (key === undefined || setting === undefined || (name !== undefined && found.has(name))) {
       const known = Object.keys(settings).join(', ') || 'none';
-      throw new InputError(`${JSON.stringify(piece)} is no setting of ${policy}, expected each once of: ${known}`, KEY);
+      throw new InputError(
+        `${JSON.stringify(piece)} is not a setting of ${policy}, expected each at most once: ${known}`,
+        KEY,
+      );
     }
     const number = READ[setting.kind](value);
     if (number === undefined) {

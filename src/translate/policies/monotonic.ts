@@ -18,7 +18,7 @@ export const monotonicPolicy: PolicyDescription = {
     latencyWeight: ['problem.latencyWeight', 'problem.main'],
     varianceWeight: ['problem.varianceWeight'],
   },
-  help: 'the decision of a model with monotonic attention',
+  help: 'the model decides; for models with monotonic attention',
   settings: {},
   models: ['monotonic'],
   create: monotonic,

@@ -111,7 +111,7 @@ export function complete<S extends PolicySettings>(
   const values = Object.entries(settings).map(([key, { kind, default: value }]) => {
     const given: number = options[key] ?? value ?? Number.NaN;
     if (kind === 'share' ? !(given >= 0 && given <= 1) : !(Number.isSafeInteger(given) && given >= 1)) {
-      const expected = kind === 'share' ? 'a number from 0 to 1' : 'a whole number from 1 on';
+      const expected = kind === 'share' ? 'a number from 0 to 1' : 'a whole number of at least 1';
       throw new InputError(`expected ${expected}, found ${given}`, { key });
     }
     return [key, given];
