@@ -128,7 +128,7 @@ export class RunReports {
         ...(strategyNamed(strategy.name)?.showsScheduler && { hasScheduler: true }),
         created: info.created,
         seed: info.seed,
-        validation: pickMeasure(validationMeasure(config)),
+        validation: pickMeasure(validationMeasure(config, info)),
         step,
         best,
       };

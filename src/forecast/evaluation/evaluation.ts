@@ -21,11 +21,10 @@ import { labelReach, labelStart } from '../data/labels.js';
 import { type PricePanel, type Samples, samplesBetween } from '../data/panel.js';
 import { type Forecaster, forecastsOf, openForecaster, windowAt } from '../forecaster.js';
 import type { Note } from '../formats/format.js';
-import { type OtherData, openPanel } from '../formats/index.js';
+import { evaluatedPrices, type OtherData, openPanel } from '../formats/index.js';
 import { neutralForecasts, neutralisation, neutralName, writeTable } from '../predictions.js';
 import { requireFinite, type Scores, scoresOf } from '../scores.js';
 import { type Backtest, backtest, type Execution } from './backtest.js';
-import { evaluatedData } from './evaluated-data.js';
 import { type BacktestOptions, type BacktestSettings, backtestSettings, barName } from './portfolio.js';
 import { type GroupReturns, groupReturns, type Risk } from './risk.js';
 
@@ -121,7 +120,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
     const isOwn = isDeepStrictEqual(neutral, config.neutralise);
     const reading = { run: isOwn ? run : undefined, group: neutral?.group };
     const { panel, cleaned, notes } = await openPanel(config.data, config.features, options, reading);
-    const data = evaluatedData(config.data, panel, options.data);
+    const data = evaluatedPrices(config.data, panel, options.data);
     const { split, samples } = evaluatedSamples(forecaster, panel, options);
     const name = isOwn ? split : `${split}-${neutral === null ? 'plain' : `neutral-${neutralName(neutral)}`}`;
     const { out = evaluationFolder(run, name, data) } = options;
