@@ -214,7 +214,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     writeDataSummary(folder, this.data);
   }
 
-  /** Brings what `capture` reads into memory. */
+  /** Copies what `capture` reads into memory. */
   settle(): Promise<void> {
     return this.training.settle();
   }

@@ -17,7 +17,7 @@ export interface Optimizer {
   advance(): void;
   /** What is not in the arena. */
   state(): OptimizerState;
-  /** Takes over what `state` has given. */
+  /** Restores what `state` returned. */
   load(state: OptimizerState): void;
 }
 

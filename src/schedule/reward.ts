@@ -56,13 +56,13 @@ export class RewardSignal {
     return structuredClone(this.current);
   }
 
-  /** Takes over what `state` has given. */
+  /** Restores what `state` returned. */
   load(state: RewardState): void {
     this.current = structuredClone(state);
   }
 }
 
-/** What a `RewardSignal` remembers of earlier episodes. */
+/** What a `RewardSignal` remembers about earlier episodes. */
 export interface RewardState {
   episodes: number;
   baseline: MovingAverage;

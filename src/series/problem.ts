@@ -212,7 +212,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     saveDataSummary(folder, summary);
   }
 
-  /** Brings what `capture` reads into memory. */
+  /** Copies what `capture` reads into memory. */
   settle(): Promise<void> {
     return this.training.settle();
   }

@@ -210,7 +210,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     }
   }
 
-  /** Brings what `capture` reads into memory. */
+  /** Copies what `capture` reads into memory. */
   settle(): Promise<void> {
     return this.parts.training.settle();
   }

@@ -215,7 +215,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     return this.batchesOf(this.parts.data.valid);
   }
 
-  /** Brings what `capture` reads into memory. */
+  /** Copies what `capture` reads into memory. */
   settle(): Promise<void> {
     return this.parts.training.settle();
   }
