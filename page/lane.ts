@@ -210,7 +210,7 @@ export function changeLane(state: LaneState, change: LaneChange): LaneState {
   }
 }
 
-/** While one goes on typing, what was taken back last stays in view. */
+/** While the user types, what was taken back last stays in view. */
 function longer({ text, before = '' }: LaneState): string {
   return text.length >= before.length ? text : before;
 }

@@ -97,7 +97,7 @@ export class ProtoWriter {
     return this.bytes(field, new Uint8Array(data.buffer));
   }
 
-  /** The message, in an array of its own. The writer may be written to further and finished again. */
+  /** The message, in its own array. The writer may be written to further and finished again. */
   finish(): Uint8Array {
     const message = new Uint8Array(this.length);
     let at = 0;

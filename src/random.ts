@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { InputError } from './errors.js';
 
-/** Everything a generator needs to go on where it stopped; plain JSON. */
+/** Everything a generator needs to continue where it stopped; plain JSON. */
 export interface RandomState {
   readonly generator: 'xoshiro128**';
   /** 128 bits in hexadecimal that stand for the seed and the path of forks; `fork` derives from it. */

@@ -223,7 +223,7 @@ function verdict([low, high]: readonly [number, number]): string {
 }
 
 /**
- * The share of each task over the episodes, a row a task and time from left to right: a cell is the mean of the
+ * The share of each task over the episodes, one row per task and time from left to right: a cell is the mean of the
  * episodes that fall into it, the darker the larger. Behind it stands the share in the last quarter.
  */
 export function distributionPlot(tasks: readonly string[], episodes: readonly Shares[], width = 60): string {
@@ -297,7 +297,7 @@ async function translation(context: PartContext): Promise<object | undefined> {
 
 const lag = ({ latency }: TranslationScores): number => latency.stacl?.AL ?? Number.NaN;
 
-/** A test sentence that only the longer wait gets right, where there is one. */
+/** A test sentence that only the longer wait gets right, if there is one. */
 function tellingPair(scores: readonly TranslationScores[], test: readonly ToyPair[]): ToyPair {
   const outputs = scores.map(({ folder }) => readFileSync(join(folder, 'output.txt'), 'utf8').split('\n'));
   const [early, late] = outputs;

@@ -280,7 +280,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     return all;
   }
 
-  /** Of the main task; NaN where the label is unknown. */
+  /** Of the main task; NaN if the label is unknown. */
   private lossesOf(batch: ForecastBatch, forecasts: Float32Array, task = this.main): Float32Array {
     const { positions, labels } = batch;
     const K = this.tasks.length;
@@ -332,7 +332,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     });
   }
 
-  /** Losses of forecasts on all tasks, [B, K]; NaN where the label is unknown. */
+  /** Losses of forecasts on all tasks, [B, K]; NaN if the label is unknown. */
   private taskLosses(batch: ForecastBatch, forecasts: Float32Array): Float32Array {
     const K = this.tasks.length;
     const losses = new Float32Array(batch.labels.length);

@@ -90,7 +90,7 @@ export function saveBest(folder: string, checkpoint: Checkpoint, { owner = ANYON
 }
 
 /**
- * The newest checkpoint that is whole; `warn` hears of damaged ones, which are skipped. Undefined if none was ever saved;
+ * The newest checkpoint that is whole; `warn` is told about damaged ones, which are skipped. Undefined if none was ever saved;
  * an error if all of them are damaged.
  */
 export function latestCheckpoint(folder: string, warn: Warn): SavedCheckpoint | undefined {
@@ -100,10 +100,10 @@ export function latestCheckpoint(folder: string, warn: Warn): SavedCheckpoint | 
   throw new InputError(`none of the ${length} checkpoints can be read: all of them are damaged`, { file: folder });
 }
 
-/** Hears of a damaged checkpoint that is skipped: a sentence, and its path. */
+/** Is told about a damaged checkpoint that is skipped: a sentence, and its path. */
 type Warn = (sentence: string, path: string) => void;
 
-/** The checkpoints that are whole, the newest first; `warn` hears of damaged ones, which are skipped. */
+/** The checkpoints that are whole, the newest first; `warn` is told about damaged ones, which are skipped. */
 function* wholeCheckpoints(folder: string, warn: Warn): Generator<SavedCheckpoint> {
   for (const { path } of generations(folder)) {
     try {

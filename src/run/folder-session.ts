@@ -199,7 +199,7 @@ interface SavedState {
   readonly subject: unknown;
 }
 
-/** The checkpoint to go on from; undefined if the run was stopped before it saved one. */
+/** The checkpoint to continue from; undefined if the run was stopped before it saved one. */
 function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string, path: string) => void) {
   const folder = checkpointFolder(run.path);
   const found = latestCheckpoint(folder, warn);
@@ -213,7 +213,7 @@ function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string, path: stri
   return { ...found, state };
 }
 
-/** The times of the lines of `metrics.jsonl`, one for one. They only inform: where some are missing, the run goes on. */
+/** The times of the lines of `metrics.jsonl`, one for one. They only inform: where some are missing, the run continues. */
 function openTimings({ path, lock }: OwnedRunFolder, lines: number): MetricsLog {
   const file = timingsFile(path);
   const start = startOfLines(file, lines);

@@ -60,7 +60,7 @@ export interface CreateOptions {
   readonly processes?: number;
 }
 
-/** Makes a run folder and locks it. A folder that holds a run, or anything else, is refused. */
+/** Makes a run folder and locks it. A folder that holds a run, or anything else, is rejected. */
 export function createRun(path: string, options: CreateOptions): OwnedRunFolder {
   if (isRun(path)) throw new InputError('there is already a run: resume it, or choose another name', { file: path });
   const lock = lockFolder(path);
@@ -107,15 +107,15 @@ export function openRun(path: string): RunFolder {
 }
 
 export interface ResumeOptions extends LockOptions {
-  /** The configuration the run should go on with. Default the saved one. */
+  /** The configuration the run should continue with. Default the saved one. */
   readonly config?: ConfigValues;
   /** Default the command line of this process. */
   readonly command?: readonly string[];
-  /** Processes that share each batch; another number than the run was begun with is refused. Default 1. */
+  /** Processes that share each batch; another number than the run was started with is rejected. Default 1. */
   readonly processes?: number;
 }
 
-/** Locks a run folder to go on with it. Another configuration, or another version of the tool, is refused. */
+/** Locks a run folder to continue with it. Another configuration, or another version of the tool, is rejected. */
 export function resumeRun(path: string, options: ResumeOptions = {}): OwnedRunFolder {
   if (!isRun(path)) throw new InputError('there is no run to resume: the folder has no run.json', { file: path });
   const lock = lockFolder(path, options);
@@ -232,7 +232,7 @@ export function recordState(run: OwnedRunFolder, state: RunState): void {
   writeInfo(run.path, { ...run.info, state }, run.lock);
 }
 
-/** Refuses, by name, keys in which the configurations differ, but for those that cannot change the results. */
+/** Rejects, by name, keys in which the configurations differ, but for those that cannot change the results. */
 export function requireSameConfig(saved: ConfigValues, now: ConfigValues, file: string): void {
   const changed = differences(saved, plainValues(now)).filter(
     ({ key }) => !freeOnResume.some((free) => key === free || key.startsWith(`${free}.`)),
@@ -254,7 +254,7 @@ function requireSameProcesses({ processes = 1 }: RunInfo, now: number, file: str
   );
 }
 
-/** Refuses what a version of the tool with another major or minor number has saved. */
+/** Rejects what a version of the tool with another major or minor number has saved. */
 export function requireCompatible(version: string, file: string): void {
   if (compatible(version, toolVersion)) return;
   throw new InputError(`it was written by tcts ${version}, which tcts ${toolVersion} cannot resume`, { file });
@@ -308,7 +308,7 @@ function shown(value: unknown): string {
   return value === undefined ? 'absent' : JSON.stringify(value);
 }
 
-/** Files of a run folder; others have constants of their own where they are written. */
+/** Files of a run folder; others have their own constants where they are written. */
 const CONFIG = 'config.yaml';
 const INFO = 'run.json';
 

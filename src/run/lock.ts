@@ -20,11 +20,11 @@ import { type FileData, fileError, isAlive, temporaryFile, writeFileAtomic } fro
 export interface LockHolder {
   readonly pid: number;
   readonly host: string;
-  /** Start of the process in clock ticks since boot; null where the system does not tell. */
+  /** Start of the process in clock ticks since boot; null if the system does not tell. */
   readonly started: string | null;
-  /** Identity of this boot of the machine; null where the system does not tell. */
+  /** Identity of this boot of the machine; null if the system does not tell. */
   readonly boot: string | null;
-  /** The space in which `pid` has its meaning (containers have their own); null where the system does not tell. */
+  /** The space in which `pid` has its meaning (containers have their own); null if the system does not tell. */
   readonly space: string | null;
   /** Tells two locks of one process apart. */
   readonly token: string;
@@ -48,7 +48,7 @@ export interface LockOptions {
 }
 
 /**
- * Takes the lock that the file at `path` stands for, or refuses and names the process that holds it. The lock of a process
+ * Takes the lock that the file at `path` stands for, or fails and names the process that holds it. The lock of a process
  * that is known to be dead is taken over. It is released at the latest when this process exits.
  */
 export function acquireLock(path: string, options: LockOptions = {}): Lock {
@@ -101,7 +101,7 @@ function replaceDeadLock(
   }
 }
 
-/** False if the lock is there already. It appears with its content, as the new name of a file that is complete. */
+/** False if the lock already exists. It appears with its content, as the new name of a file that is complete. */
 function createLock(path: string, holder: LockHolder): boolean {
   const fresh = writeFresh(path, holder);
   try {
@@ -280,7 +280,7 @@ function whereKnown(read: () => string): string | null {
  *
  * - A file is written under a temporary name, then the lock is checked, then the file is renamed. A new owner takes the
  *   lock, then removes all temporary files, and only then reads the folder: a late rename finds nothing to rename.
- * - Each owner writes its logs to files of its own, which replace those of the previous owner: late lines go to a file
+ * - Each owner writes its logs to its own files, which replace those of the previous owner: late lines go to a file
  *   that no longer has a name.
  * - Only what is older than a published checkpoint is removed: the next owner continues from that one.
  */

@@ -20,7 +20,7 @@ import { ANYONE, type Owner, publish } from './lock.js';
 export type LogRecord = Readonly<Record<string, unknown>>;
 
 /**
- * A file of JSON objects, one a line, that only grows. A checkpoint remembers its `length` at that moment;
+ * A file of JSON objects, one per line, that only grows. A checkpoint remembers its `length` at that moment;
  * a resumed run opens the log at that length, so that what came after the checkpoint is written once, not twice.
  */
 export class MetricsLog {

@@ -124,7 +124,7 @@ function bytesBefore(file: number, offset: number): Buffer {
 /** Bytes by which a log is recognised. */
 const REMEMBERED = 4096;
 
-/** An episode as recorded in `metrics.jsonl`; NaN where a figure is undefined. */
+/** An episode as recorded in `metrics.jsonl`; NaN if a figure is undefined. */
 export interface LoggedEpisode {
   readonly episode: number;
   /** Updates made when it ended. */

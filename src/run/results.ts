@@ -113,7 +113,7 @@ const forecastScores = z.object({
     turnover: figure,
     /** Share of the worth that is invested; undefined in evaluations of earlier versions, as is the next. */
     exposure: figure.optional(),
-    /** Money that could have been traded this way; null where nothing tells. */
+    /** Money that could have been traded this way; null if nothing tells. */
     capacity: z.number().nullable().optional(),
   }),
   /** Of a walk-forward: its windows, with what the model of each came to on its days. */
@@ -199,7 +199,7 @@ export function writeScores(evaluation: string, figures: object): void {
   writeFileAtomic(scoresFile(evaluation), `${JSON.stringify(figures, null, 2)}\n`);
 }
 
-/** The data that an evaluation was made on; undefined where it is not there or does not say. */
+/** The data that an evaluation was made on; undefined if it is not there or does not say. */
 export function readEvaluatedData(evaluation: string): EvaluatedData | undefined {
   const file = scoresFile(evaluation);
   return existsSync(file)
@@ -220,7 +220,7 @@ const part = z.object({ samples: z.number(), days: z.number(), first: z.string()
 
 const dataSummary = z.looseObject({
   panel: z.object({ stocks: z.number(), days: z.number() }).optional(),
-  /** Absent where the run consists of others, each with parts of its own. */
+  /** Absent if the run consists of others, each with its own parts. */
   parts: z.object({ train: part, validation: part, test: part }).optional(),
 });
 
@@ -232,7 +232,7 @@ export function saveDataSummary(run: string, summary: object): void {
   writeFileAtomic(join(run, DATA), `${JSON.stringify(summary, null, 1)}\n`);
 }
 
-/** What `saveDataSummary` has written; undefined where nothing was. */
+/** What `saveDataSummary` has written; undefined if nothing was. */
 export function readDataSummary(run: string): DataSummary | undefined {
   const file = join(run, DATA);
   return existsSync(file) ? readJsonFile(file, dataSummary) : undefined;

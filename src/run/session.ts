@@ -21,7 +21,7 @@ export interface Resumable {
 
 /** A run at work, as its loop sees it. Steps count from 1. */
 export interface RunSession {
-  /** Number of the last step that is done, in the run that is resumed if there was one; 0 at the beginning. */
+  /** Number of the last step that is done, in the run that is resumed if there was one; 0 at the start. */
   readonly step: number;
   /** A signal asks to stop. */
   readonly stopRequested: boolean;
@@ -60,7 +60,7 @@ export interface RunSessionOptions {
   /** Steps of the whole run, if known. */
   readonly total?: number;
   /**
-   * Pause after so many steps: everything is saved, and the run is left to be resumed, even where these are all of its
+   * Pause after this many steps: everything is saved, and the run is left to be resumed, even where these are all of its
    * steps, so that nothing of what follows a training has been done. Default: never.
    */
   readonly until?: number;
@@ -115,7 +115,7 @@ export type Conclude = (outcome: SessionOutcome, write: WriteFile) => Promise<vo
  * });
  * ```
  *
- * `maybeSave` is the safe point that ends a step. A run that is killed goes on from the last checkpoint, and whatever
+ * `maybeSave` is the safe point that ends a step. A run that is killed continues from the last checkpoint, and whatever
  * it logged since is logged again, so that `metrics.jsonl` is that of a run that was never stopped. What the loop does
  * after its last safe point must therefore leave the trainee as it is.
  *

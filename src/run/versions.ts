@@ -10,7 +10,7 @@ export function runtimeVersions(): { node: string; onnxruntime: string } {
   return { node: process.versions.node, onnxruntime: readVersion(onnxruntime) };
 }
 
-/** Whether one version can go on with what the other has saved: those of one major and minor number can. */
+/** Whether one version can continue with what the other has saved: those of one major and minor number can. */
 export function compatible(a: string, b: string): boolean {
   const series = (version: string) => version.split('.').slice(0, 2).join('.');
   return series(a) === series(b);

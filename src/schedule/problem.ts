@@ -114,7 +114,7 @@ export interface ShiftedLosses {
  * What an application hands to the trainer: tasks, batches, features, one training step, validation. Everything random
  * in it follows from a seed and is part of the state that `capture` gives, the position in the data included.
  *
- * The optional members are abilities that only some strategies ask for; a strategy whose problem lacks one is refused
+ * The optional members are abilities that only some strategies ask for; a strategy whose problem lacks one is rejected
  * when it is made.
  */
 export interface Problem<Batch = unknown> extends Resumable {

@@ -69,7 +69,7 @@ export interface RewardState {
   square: MovingAverage;
 }
 
-/** Σ d^(n−i) xᵢ and Σ d^(n−i). Unlike a plain moving average, their ratio is not biased towards 0 at the beginning. */
+/** Σ d^(n−i) xᵢ and Σ d^(n−i). Unlike a plain moving average, their ratio is not biased towards 0 at the start. */
 interface MovingAverage {
   readonly sum: number;
   readonly mass: number;

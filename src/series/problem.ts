@@ -49,7 +49,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   readonly gradients: GradientAccess<SeriesBatch>;
   /** Only where part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<SeriesBatch> | undefined;
-  /** Only where labels are spoilt. */
+  /** Only where labels are corrupted. */
   readonly oracle?: (batch: SeriesBatch) => Float32Array;
   private sampling: Random;
 

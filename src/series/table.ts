@@ -11,7 +11,7 @@ export interface SeriesTable {
   readonly columns: readonly Float64Array[];
   /** The dates as they stand in the file. */
   readonly dates: readonly string[];
-  /** Missing cells, filled with the value of the row before. */
+  /** Missing cells, filled with the value of the previous row. */
   readonly filled: number;
 }
 

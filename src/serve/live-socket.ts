@@ -152,7 +152,7 @@ class Connection {
     this.end(name);
     const lane: Lane = { early: [] };
     this.lanes.set(name, lane);
-    // The client may have gone, or begun anew, whenever something was waited for.
+    // The client may have gone, or begun again, whenever something was waited for.
     const current = (): boolean => this.lanes.get(name) === lane;
     try {
       if (this.lanes.size > limits.lanes) throw new InputError(`a page can have ${limits.lanes} sentences at a time`);

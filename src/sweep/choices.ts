@@ -63,12 +63,12 @@ export function best<C extends { readonly score: number | null }>(candidates: re
 export interface Rung {
   /** Episodes that each candidate has been trained for when they are compared. */
   readonly episodes: number;
-  /** Candidates that go on. */
+  /** Candidates that continue. */
   readonly keep: number;
 }
 
 /**
- * The rounds of successive halving (Jamieson and Talwalkar, 2016): each lets one in `factor` go on, for `factor` times as
+ * The rounds of successive halving (Jamieson and Talwalkar, 2016): each lets one in `factor` continue, for `factor` times as
  * long, until one is left or the training is over. That one is then trained to its end, if it is not there yet.
  *
  * @param first episodes of the first round. Default: so that the last round is at most the whole training
@@ -91,7 +91,7 @@ export interface Candidate {
   readonly labels: PlannedRun['labels'];
   readonly runs: readonly FinishedRun[];
   readonly score: number | null;
-  /** Its score after each round that it took part in; absent where there are no rounds. */
+  /** Its score after each round that it took part in; absent if there are no rounds. */
   readonly rungs?: readonly RungScore[];
 }
 
@@ -102,9 +102,9 @@ interface RungScore {
 
 /**
  * Successive halving over some variants of a setting, by validation alone: runs pause before anything that follows a
- * training, and those that go on are resumed. Undefined if the sweep was stopped.
+ * training, and those that continue are resumed. Undefined if the sweep was stopped.
  *
- * @param runUntil runs a variant with all seeds of the choice until it has made so many updates
+ * @param runUntil runs a variant with all seeds of the choice until it has made this many updates
  * @param fail told of a run whose score cannot be read
  */
 export async function halvingSearch<V extends { readonly labels: PlannedRun['labels'] }>(
@@ -128,7 +128,7 @@ export async function halvingSearch<V extends { readonly labels: PlannedRun['lab
       rungs.push({ updates, score: meanScore(runs, ({ job }) => performanceWithin(job.folder, updates), fail) });
     }
     const scored = left.filter(({ rungs }) => !Number.isNaN(lastScore(rungs) ?? Number.NaN));
-    // Sorting keeps the order of equals: the first of them goes on.
+    // Sorting keeps the order of equals: the first of them continues.
     left = scored.sort((a, b) => lastScore(b.rungs)! - lastScore(a.rungs)!).slice(0, keep);
   }
   return all.map(({ variant, runs, rungs }) => ({

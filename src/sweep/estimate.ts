@@ -126,6 +126,6 @@ const WITHOUT_COST: ReadonlySet<string> = new Set([
   'warmStart',
 ]);
 
-/** How long a trial goes on after its first update, and how long it may take altogether. */
+/** How long a trial continues after its first update, and how long it may take altogether. */
 const TRIAL_SECONDS = 3;
 const MOST_SECONDS = 90;

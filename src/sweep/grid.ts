@@ -138,7 +138,7 @@ export interface Grid {
 /**
  * Reads and checks a grid; what it says of the training configuration is checked when the sweep is planned.
  *
- * @param seeds in place of those that the grid and its groups name
+ * @param seeds instead of those that the grid and its groups name
  */
 export function loadGrid(file: string, seeds?: readonly number[]): Grid {
   const keys = keySchema(gridSchema);
@@ -166,7 +166,7 @@ function withSeeds(config: GridConfig, seeds: readonly number[]): GridConfig {
  * What a grid sets, in all runs or along an axis, with `{data}` in its texts replaced by a folder, so that one grid can
  * name several data sets that lie beside each other, wherever they are.
  *
- * @param data undefined: none was given; a grid that needs one is refused
+ * @param data undefined: none was given; a grid that needs one is rejected
  */
 export function withDataFolder({ config, places, file }: Grid, data: string | undefined): GridConfig {
   let isUsed = false;

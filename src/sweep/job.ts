@@ -29,7 +29,7 @@ export interface Job {
   readonly after: readonly (readonly string[])[];
   /** Cores it keeps busy: `coresOf` its configuration. */
   readonly cores: number;
-  /** Train for so many updates at first; submitted again, the run goes on from there. Default: to the end. */
+  /** Train for this many updates at first; submitted again, the run continues from there. Default: to the end. */
   readonly until?: number;
 }
 
@@ -48,7 +48,7 @@ export type Outcome =
   | { readonly state: 'done' }
   /** The reason is one sentence, without secrets. */
   | { readonly state: 'failed'; readonly reason: string }
-  /** It was asked to stop and has saved itself: submitted once more, it goes on. */
+  /** It was asked to stop and has saved itself: submitted once more, it continues. */
   | { readonly state: 'stopped' };
 
 /** Where jobs are run: processes on this machine, or workers that listen to a queue. */
@@ -70,7 +70,7 @@ export interface RunJobOptions extends StopOptions {
 
 /**
  * Does what is left of a job: trains, or resumes what was interrupted, or leaves a finished training alone, and runs
- * those verbs of `after` that have not been run. A folder that holds a run with another configuration is refused.
+ * those verbs of `after` that have not been run. A folder that holds a run with another configuration is rejected.
  */
 export async function runJob(job: Job, options: RunJobOptions = {}): Promise<Outcome> {
   try {
@@ -91,7 +91,7 @@ export async function runJob(job: Job, options: RunJobOptions = {}): Promise<Out
   }
 }
 
-/** Whether there is nothing left to do. A folder that holds a run with another configuration is refused. */
+/** Whether there is nothing left to do. A folder that holds a run with another configuration is rejected. */
 export function isDone(job: Job): boolean {
   return isPaused(job) || (isTrained(job) && verbsLeft(job).length === 0);
 }
@@ -257,7 +257,7 @@ const children = new Set<ChildProcess>();
 
 /**
  * Ctrl-Z stops this process and, as the terminal does not reach them, its children too; `fg` and `bg` continue all. The
- * children get SIGSTOP: they are in sessions of their own without a terminal, where SIGTSTP has no effect.
+ * children get SIGSTOP: they are in their own sessions without a terminal, where SIGTSTP has no effect.
  */
 function pauseWithUs(child: ChildProcess): () => void {
   if (children.size === 0) {

@@ -33,7 +33,7 @@ export interface PlanOptions {
   readonly schema: z.ZodType<RunConfig>;
   /** Assignments laid over the base and what the grid sets for all runs. Default none. */
   readonly set?: readonly string[];
-  /** What `{data}` stands for in the values of the grid. Default nothing: a grid that has it is refused. */
+  /** What `{data}` stands for in the values of the grid. Default nothing: a grid that has it is rejected. */
   readonly data?: string;
   /** Folder in which that of the sweep is made. Default that of the grid. */
   readonly out?: string;
@@ -201,7 +201,7 @@ function requireStarts(groups: readonly PlannedGroup[], places: Source['places']
   }
 }
 
-/** Runs that are known before anything has been chosen, in the order in which they are begun. */
+/** Runs that are known before anything has been chosen, in the order in which they are started. */
 export function plannedRuns({ groups }: Plan): { run: PlannedRun; candidate: boolean }[] {
   return groups.flatMap(({ settings, seeds, selectSeeds }) =>
     settings.flatMap(({ variants }) => {
@@ -258,7 +258,7 @@ function requireShortName({ name }: PlannedRun, { file }: Grid): void {
   });
 }
 
-/** Groups have names of their own and refer only to what comes before; no key is on two axes. */
+/** Groups have their own names and refer only to what comes before; no key is on two axes. */
 function requireReferences({ config, places }: Grid): void {
   const refuse = (sentence: string, at: string): never => {
     throw new InputError(sentence, { ...places.get(at), key: at });

@@ -108,7 +108,7 @@ export interface TranslationScores {
   readonly unit: LatencyUnit;
   /**
    * `stacl`: subwords and the length of the output. `simuleval`: words or characters and the length of the reference.
-   * Null where nothing was written at all.
+   * Null if nothing was written at all.
    */
   readonly latency: Readonly<Record<LatencyConvention, CorpusLatency | null>>;
   /** `latency.simuleval` with the time of computing, where it was measured. */

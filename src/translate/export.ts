@@ -133,7 +133,7 @@ function described(types: Readonly<Record<string, TensorType>>): Record<string, 
 
 /**
  * Writes a run's model as a folder that `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` of
- * transformers load. A model that Marian's layout cannot express is refused with the key that stands against it. The
+ * transformers load. A model that Marian's layout cannot express is rejected with the key that stands against it. The
  * token `<s>`, which Marian does not have, is left out: it is never proposed.
  */
 export function exportHuggingFace(run: string, folder: string, checkpoint?: CheckpointChoice): Exported {

@@ -77,7 +77,7 @@ export type MainLossSource = 'exact' | 'estimated' | 'cached';
 export class MainLosses {
   /** Over all training sentences so far. */
   private history = { sum: 0, count: 0 };
-  /** Of each training pair, with `cached`; NaN where none is known. */
+  /** Of each training pair, with `cached`; NaN if none is known. */
   private readonly known: Float32Array;
   /** The features that were computed last. */
   private latest: { batches: readonly Batch[]; update: number; losses: Float32Array } | undefined;

@@ -162,7 +162,7 @@ function sameWait(batch: Batch, wait: number): Feeds {
 /** Of the training loss, which is not asked for. */
 const noWeights = ({ size }: Batch): Float32Array => new Float32Array(size);
 
-/** All pairs of a split, by length. A sentence longer than the bound has a batch of its own. */
+/** All pairs of a split, by length. A sentence longer than the bound has its own batch. */
 export function inOrder(pairs: PairedSequences, maxTokens: number): Generator<Batch> {
   return batchesInOrder(pairs, maxTokens).rest();
 }

@@ -127,7 +127,7 @@ async function choose(config: TranslationConfig, limits: SizingLimits): Promise<
   };
 }
 
-/** The keys that the user gives, over those of the rung; one table for all embeddings only where there is one vocabulary. */
+/** The keys that the user gives, over those of the rung; one table for all embeddings only if there is one vocabulary. */
 function modelOf(rung: ModelSize, keys: ModelKeys, { vocabulary }: CorpusSize): ModelKeys {
   const model: ModelKeys = { ...keys, ...rung.model, ...given(keys), preset: rung.model.preset };
   const apart = !vocabulary.shared && PRESETS[rung.model.preset].sharedEmbeddings === 'all';

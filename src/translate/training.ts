@@ -260,7 +260,7 @@ export interface Scrambled extends PairedSequences {
   readonly origin: Uint8Array;
 }
 
-/** Swaps the halves of the source in a share of the pairs, drawn by a seed of its own. Ends of sentences stay. */
+/** Swaps the halves of the source in a share of the pairs, drawn by its own seed. Ends of sentences stay. */
 export function scrambled(pairs: PairedSequences, share: number, seed: number): Scrambled {
   const random = new Random(seed).fork('corruption');
   const order = random.shuffle(Int32Array.from({ length: pairs.count }, (_, i) => i));

@@ -14,7 +14,7 @@ export interface MadeRun {
   readonly performance?: number;
   /** Default minus the validation performance. */
   readonly testLoss?: number;
-  /** What its time is multiplied with. Default 1. */
+  /** What its time is multiplied by. Default 1. */
   readonly pace?: number;
   readonly state?: 'finished' | 'running' | 'interrupted' | 'failed';
   /** Default 4. */

@@ -34,7 +34,7 @@ export async function start(
   return trainee(made, await createStrategy(config, made, random.fork('strategy')));
 }
 
-/** Goes on with a training for so many updates, or to its end. */
+/** Goes on with a training for this many updates, or to its end. */
 export async function advance(
   { problem, strategy, course }: Trainee<Batch>,
   extent: Extent,

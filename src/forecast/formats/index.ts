@@ -69,7 +69,7 @@ async function readOwn(config: DataConfig, options: ReadOptions, run: string | u
   return { ...reading, keep: (folder) => writeCache(fileOf(folder), key, reading) };
 }
 
-/** Data in place of that of a configuration. */
+/** Data instead of that of a configuration. */
 export interface OtherData {
   /** Prices in any known format. Default: the configuration's own. */
   readonly data?: string;
@@ -209,7 +209,7 @@ export function writeCache(file: string, key: string, { panel, cleaned, notes }:
   }
 }
 
-/** The reading of this key; undefined where the file is not there, is of another one, or is not whole. */
+/** The reading of this key; undefined if the file is not there, is of another one, or is not whole. */
 export function readCache(file: string, key: string): Reading | undefined {
   if (!existsSync(file)) return undefined;
   const bytes = readBytes(file);

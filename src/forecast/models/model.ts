@@ -40,7 +40,7 @@ export interface Architecture<Options = never> {
   readonly layout: Layout;
   /** Samples of a day see each other: batches are made of whole days. Default false. */
   readonly seesDays?: boolean;
-  /** The samples of a batch matter to each other, so that a batch cannot be divided among workers. Default false. */
+  /** The samples of a batch matter to each other, so that a batch cannot be split among workers. Default false. */
   readonly wholeBatch?: boolean;
   /** Representation of each sample, [B, width]. */
   trunk(p: Parameters, inputs: TrunkInputs, options: Options, mode: TrunkMode): Tensor;

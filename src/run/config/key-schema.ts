@@ -36,7 +36,7 @@ export interface KeySchema {
   shorthand?: string;
 }
 
-/** Refuses a schema with an object that would let unknown keys pass: that is a mistake in the program. */
+/** Rejects a schema with an object that would let unknown keys pass: that is a mistake in the program. */
 export function keySchema(schema: z.ZodType): KeySchema {
   const tree = z.toJSONSchema(schema, { io: 'input' }) as KeySchema;
   requireStrict(tree, '');

@@ -124,7 +124,7 @@ export interface LoadOptions {
   readonly under?: readonly string[];
 }
 
-/** All that is wrong with a configuration, one sentence a line. */
+/** All that is wrong with a configuration, one sentence per line. */
 export class ConfigError extends InputError {
   override readonly name = 'ConfigError';
   readonly problems: readonly InputError[];
@@ -160,7 +160,7 @@ export function parseConfig<S extends z.ZodType>(
   return validateSource(schema, keySchema(schema), { values, places: new Map([['', { file }]]) });
 }
 
-/** As `loadConfig`, with values in place of a file; their relative paths are relative to the working directory. */
+/** As `loadConfig`, with values instead of a file; their relative paths are relative to the working directory. */
 export function loadValues<S extends z.ZodType>(
   schema: S,
   values: object,

@@ -196,7 +196,7 @@ export function jobIdentity({ folder, config, after, until }: Message): string {
   return `${folder.replaceAll(/[^\w.=,+-]/g, '-').slice(-READABLE)}-${hash}`;
 }
 
-/** Refuses to serve a sweep of another version of the tool, whose runs would not go on in this one. */
+/** Refuses to serve a sweep of another version of the tool, whose runs would not continue in this one. */
 export function requireSameVersion(data: unknown): void {
   const { version } = (data ?? {}) as { version?: unknown };
   if (typeof version !== 'string' || compatible(version, toolVersion)) return;

@@ -23,7 +23,7 @@ export interface QueueExecutorOptions {
   readonly name?: string;
   /** Seconds between two looks at the queue. Default 1. */
   readonly lookSeconds?: number;
-  /** Hears what the user should know: Redis is away, no worker listens. Default none. */
+  /** Is told what the user should know: Redis is away, no worker listens. Default none. */
   readonly note?: (line: string) => void;
 }
 

@@ -34,7 +34,7 @@ export function identify(shared: SharedFolder): string {
   return identify(shared);
 }
 
-/** Refuses a folder that is not the one with this identity. */
+/** Rejects a folder that is not the one with this identity. */
 export function requireSame(shared: SharedFolder, id: string): void {
   const found = identity(shared);
   if (found === id) return;
@@ -154,7 +154,7 @@ async function lockWhenFree(path: string, { patience, folder, signal }: LockOpti
     const over = performance.now() - began > patience;
     const [worker, training] = [lockHolder(path), lockHolder(runLock)];
     if (worker !== undefined && !(over && isElsewhere(worker))) continue;
-    // Processes that a worker left behind end on their own. Any other training is not ours to stop: our run is refused.
+    // Processes that a worker left behind end on their own. Any other training is not ours to stop: our run is rejected.
     if (training !== undefined && !over) continue;
     const lock = acquireLock(path, { takeOver: over });
     if (worker !== undefined && training !== undefined && areTogether(worker, training)) {

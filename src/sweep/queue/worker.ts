@@ -37,7 +37,7 @@ export interface WorkerOptions {
   readonly leaseSeconds?: number;
   /** Fires to stop: the worker's jobs save their state and go back to the queue. */
   readonly signal: AbortSignal;
-  /** Hears what happens, one line at a time. Default none. */
+  /** Is told what happens, one line at a time. Default none. */
   readonly note?: (line: string) => void;
   /** What runs a job. Default `runJob`. */
   readonly run?: typeof runJob;
@@ -89,7 +89,7 @@ class QueueWorker {
   private readonly budget: CoreBudget;
   private readonly attended = new Map<string, Promise<void>>();
   private readonly fault = new AbortController();
-  /** Fires when nothing more is to be begun. */
+  /** Fires when nothing more is to be started. */
   private readonly ending: AbortSignal;
 
   constructor(worker: Worker<Message>, settings: Settings) {
@@ -347,7 +347,7 @@ export class Lease {
 interface Moment {
   /** Fine, but on Linux it stands still while the machine is asleep. */
   readonly process: number;
-  /** Coarse, and goes on (CLOCK_BOOTTIME). */
+  /** Coarse, and keeps running (CLOCK_BOOTTIME). */
   readonly machine: number;
 }
 

@@ -45,7 +45,7 @@ export interface BatchState {
 
 /**
  * An endless sequence of batches, epoch after epoch. An epoch's order is a function of the seed and its number:
- * pairs are shuffled, sorted by length (pairs of equal length stay in random order), cut into batches, and the batches
+ * pairs are shuffled, sorted by length (pairs of equal length stay in random order), split into batches, and the batches
  * are shuffled. Every pair occurs exactly once an epoch.
  */
 export class BatchIterator {

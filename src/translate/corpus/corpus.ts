@@ -56,7 +56,7 @@ export interface PairedSequences {
   close(): void;
 }
 
-/** Some pairs of a split as a split of their own, renumbered. Closing it does not close the files of the whole split. */
+/** Some pairs of a split as their own split, renumbered. Closing it does not close the files of the whole split. */
 export function somePairs({ source, target }: PairedSequences, places: Int32Array): PairedSequences {
   const part = (all: Sequences): Sequences => ({
     lengths: places.map((place) => all.lengths[place]),
@@ -165,7 +165,7 @@ function meanLength(summary: CorpusSummary, side: 'source' | 'target'): number {
   return train && train.pairs > 0 ? train[side].tokens / train.pairs + 1 : Number.NaN;
 }
 
-/** Kept in the corpus: what it was made from, and how. Tells whether an interrupted preparation may go on. */
+/** Kept in the corpus: what it was made from, and how. Tells whether an interrupted preparation may continue. */
 const recordFile = 'prepared-from.json';
 
 /** A corpus made from the same files in the same way is already there. */

@@ -28,7 +28,7 @@ const linesPerCheckpoint = 100_000;
 
 /**
  * Writes the ids of one split into `folder`, in constant memory. A checkpoint every 100,000 lines lets an interrupted
- * run go on; as every pair is encoded by itself, the files come out the same.
+ * run continue; as every pair is encoded by itself, the files come out the same.
  */
 export async function encodeSplit(
   folder: string,

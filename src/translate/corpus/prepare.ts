@@ -51,7 +51,7 @@ export interface Prepared {
 
 /**
  * Makes a corpus of ids from parallel text files. Everything is written into `OUT.partial`, which takes the name `out`
- * when it is complete; after an interruption, the same call goes on where the last one stopped and ends with the same
+ * when it is complete; after an interruption, the same call continues where the last one stopped and ends with the same
  * bytes.
  */
 export async function prepareTranslation(options: PrepareOptions, progress?: PrepareProgress): Promise<Prepared> {

@@ -133,7 +133,7 @@ function readIndex(path: string): { type: IdType; lengths: Int32Array; offsets: 
   return { type, lengths, offsets };
 }
 
-/** How much of a file is complete: where to go on after an interruption. */
+/** How much of a file is complete: where to continue after an interruption. */
 export interface WrittenSequences {
   readonly sequences: number;
   readonly ids: number;
@@ -141,7 +141,7 @@ export interface WrittenSequences {
 
 /**
  * Writes a `SequenceFile` in constant memory. Until `finish`, ids and lengths grow in `PREFIX.bin.part` and
- * `PREFIX.len.part`; given what was complete at the last `flush`, a new writer cuts off the rest and goes on.
+ * `PREFIX.len.part`; given what was complete at the last `flush`, a new writer cuts off the rest and continues.
  */
 export class SequenceWriter {
   private readonly ids: AppendedFile;
@@ -210,7 +210,7 @@ export class SequenceWriter {
   }
 }
 
-/** The unfinished files of a writer hold at least these sequences, so that a new writer can go on from them. */
+/** The unfinished files of a writer hold at least these sequences, so that a new writer can continue from them. */
 export function holds(prefix: string, type: IdType, { sequences, ids }: WrittenSequences): boolean {
   const size = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? -1;
   return size(`${prefix}.bin.part`) >= ids * type.bytes && size(`${prefix}.len.part`) >= sequences * 4;

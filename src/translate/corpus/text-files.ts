@@ -12,7 +12,7 @@ export interface PairBlock {
   readonly target: readonly string[];
 }
 
-/** Two files side by side, in blocks; files of different length are refused with both counts. */
+/** Two files side by side, in blocks; files of different length are rejected with both counts. */
 export async function* readPairs(sourceFile: string, targetFile: string): AsyncGenerator<PairBlock> {
   const sides = [new Side(sourceFile), new Side(targetFile)];
   try {

@@ -56,7 +56,7 @@ interface Running {
   readonly stream: TokenStream;
 }
 
-/** Each sentence asks what it has to, and goes on with the answers. */
+/** Each sentence asks what it has to, and continues with the answers. */
 async function takeTurn(models: readonly TokenModel[], running: readonly Running[]): Promise<void> {
   const turns = running.map(({ stream }) => ({ stream, asked: stream.questions() }));
   const answers = await ask(
@@ -180,7 +180,7 @@ const IDLE = 1 / 8;
 
 /**
  * One target token for every hypothesis of every sentence that is not done, all of the same length. Whatever the target's
- * cache lacks of what is written is taken in first. Returns the group of those that go on.
+ * cache lacks of what is written is taken in first. Returns the group of those that continue.
  */
 export async function writeRound(model: StepModel, group: Group): Promise<Group> {
   const { sentences, target, memory } = group;
@@ -192,7 +192,7 @@ export async function writeRound(model: StepModel, group: Group): Promise<Group>
     lengths: rows.map(() => target.length),
     visible: rows.map(({ sentence }) => (sentence.search.done ? 1 : sentence.read)),
   });
-  /** Columns of sentences that go on, and of all. */
+  /** Columns of sentences that continue, and of all. */
   const [kept, all]: [number[], number[]] = [[], []];
   let first = 0;
   for (const sentence of sentences) {

@@ -15,7 +15,7 @@ export interface IncrementalState {
  * computed for all sentences together, whatever their lengths.
  */
 export class IncrementalModel extends ReachOf<StepModel> implements TokenModel<IncrementalState> {
-  /** One for each call that is under way, most often one. */
+  /** One for each call that is under way, usually one. */
   private readonly idle: JoinedCaches[] = [];
 
   begin(): IncrementalState {
@@ -155,7 +155,7 @@ interface Row extends TargetQuestion {
   readonly decoded: DecodedPrefix;
 }
 
-/** For each question a prefix of its own that holds a beginning of its inputs; it takes the place of the earlier ones. */
+/** For each question its own prefix that holds a beginning of its inputs; it takes the place of the earlier ones. */
 function assigned(model: StepModel, questions: readonly TargetQuestion[]): Row[] {
   const now = new Map<DecodedPrefixes, Map<string, DecodedPrefix[]>>();
   const taken = new Set<DecodedPrefix>();

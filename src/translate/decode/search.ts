@@ -11,7 +11,7 @@ export interface SearchOptions {
   /** α: finished hypotheses are compared by Σ log p / length^α, the end counted. Default 1, the mean; 0: the sum. */
   readonly lengthPenalty?: number;
   /**
-   * Tokens that are tried further with the beam before each token is written while the source goes on: the first token of
+   * Tokens that are tried further with the beam before each token is written while the source continues: the first token of
    * the best attempt is written (Zheng et al. 2019, speculative beam search). Delays stay; computing takes longer.
    * Default 0: the best token is written at once.
    */
@@ -67,14 +67,14 @@ interface Attempt extends Hypothesis {
 /**
  * The search for the translation of one sentence: one hypothesis, extended greedily, while the end of the source is
  * not known, and from then on beam search with the score Σ log p / length^α, the end counted (appendix B: α = 1).
- * It is independent of models: it takes candidates and says which hypotheses go on.
+ * It is independent of models: it takes candidates and says which hypotheses continue.
  */
 export class Search {
   hypotheses: readonly Hypothesis[] = [{ tokens: [], score: 0 }];
   private readonly finished: Hypothesis[] = [];
   private over = false;
   private early = false;
-  /** What is written, and attempts to go on that have ended, while others are tried. */
+  /** What is written, and attempts to continue that have ended, while others are tried. */
   private draft: { readonly written: Hypothesis; readonly ended: Attempt[] } | undefined;
   private readonly options: Required<SearchOptions>;
 
@@ -108,12 +108,12 @@ export class Search {
     return this.draft !== undefined;
   }
 
-  /** Target tokens of each hypothesis; while it tries how to go on, those that are written. */
+  /** Target tokens of each hypothesis; while it tries how to continue, those that are written. */
   get length(): number {
     return (this.draft?.written ?? this.hypotheses[0])?.tokens.length ?? 0;
   }
 
-  /** Tokens of the best translation, without the end; while the search goes on, of the best hypothesis. */
+  /** Tokens of the best translation, without the end; while the search continues, of the best hypothesis. */
   get tokens(): readonly number[] {
     if (this.over && this.finished.length > 0) return this.ranked()[0].tokens;
     return (this.draft?.written ?? this.hypotheses[0]).tokens;
@@ -128,7 +128,7 @@ export class Search {
   }
 
   /**
-   * Goes one token further. Returns for each hypothesis that is left the place of the one before that it continues.
+   * Goes one token further. Returns for each hypothesis that is left the place of the previous one that it continues.
    *
    * @param row where this sentence's hypotheses begin among the candidates
    * @param source number of source tokens if the end of the source has been read, its end not counted
@@ -158,7 +158,7 @@ export class Search {
     return this.commit(this.hypotheses[0], token, score);
   }
 
-  /** Writes a token while the source goes on; its end ends the sentence early. */
+  /** Writes a token while the source continues; its end ends the sentence early. */
   private commit(written: Hypothesis, token: number, score: number): readonly number[] {
     this.draft = undefined;
     this.hypotheses = [written];

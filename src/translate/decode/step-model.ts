@@ -323,7 +323,7 @@ export class Cache {
   /**
    * Caches of one sentence each side by side. Aligned at the `end`, shorter ones have zeros before their first step, so
    * that the next step of every sentence is appended in the same place; aligned at the `start`, after their last. With
-   * `arrays` to keep them in, what they held before may stand in place of the zeros.
+   * `arrays` to keep them in, what they held before may stand instead of the zeros.
    */
   static join(caches: readonly Cache[], aligned: 'start' | 'end', arrays?: Float32Array[]): Cache {
     const [{ names, width }] = caches;

@@ -79,7 +79,7 @@ export interface SourceAttention {
   kept(p: Parameters, x: Tensor, size: Size): readonly Tensor[];
   /** The name under which the encoder's output is kept itself. Default: it is not. */
   readonly encoded?: string;
-  /** A decoder of its own in place of the usual one; see `decoderStep` for what it puts out. */
+  /** A decoder of its own instead of the usual one; see `decoderStep` for what it puts out. */
   readonly decoder?: (candidates: number) => Step;
   /** The attention of each layer, and the additional outputs of the decoder after the last layer. */
   over(inputs: Named, size: Size): { layer(l: number, outputs: Record<string, Tensor>): Attend; outputs(): Outputs };
@@ -276,7 +276,7 @@ function cachedSelfAttention(
   };
 }
 
-/** `nn.multiHeadAttention` of states [N·B, D] over keys and values that are there already. */
+/** `nn.multiHeadAttention` of states [N·B, D] over keys and values that already exist. */
 function cachedAttention(
   p: Parameters,
   x: Tensor,

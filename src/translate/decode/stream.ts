@@ -40,7 +40,7 @@ export class TokenStream {
   private written = 0;
 
   /**
-   * @param models those that the policy runs over, most often one
+   * @param models those that the policy runs over, usually one
    * @param policy may be replaced at any time; what has been asked is still decided by the one that asked, and what is
    * written stays
    */
@@ -183,7 +183,7 @@ export class TokenStream {
   }
 }
 
-/** Refuses a policy that looks at attention which the models do not have or do not tell. */
+/** Rejects a policy that looks at attention which the models do not have or do not tell. */
 export function requireAttention({ name, attention }: Policy, models: readonly TokenModel[]): void {
   if (attention === undefined) return;
   for (const { attention: there } of models) {

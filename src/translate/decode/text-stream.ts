@@ -147,12 +147,12 @@ export interface UnitDelays {
   readonly places: readonly number[];
 }
 
-/** How a text is cut into what is handed over. */
+/** How a text is split into what is handed over. */
 export interface Handover {
   readonly unit: LatencyUnit;
   /**
    * A later token may join the word before it, as a comma does. A word is then known to be complete when the next one
-   * begins, or at the end: handed over earlier, the comma would become a word of its own.
+   * begins, or at the end: handed over earlier, the comma would become its own word.
    */
   readonly attaches: boolean;
 }

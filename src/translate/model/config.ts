@@ -78,7 +78,7 @@ export interface TranslationModelConfig {
   readonly activation?: Activation;
   /** Sinusoidal positions as fairseq or as Marian numbers and spaces them. Default fairseq. */
   readonly positions?: 'fairseq' | 'marian';
-  /** Whether embeddings are multiplied with √d. Default true. */
+  /** Whether embeddings are multiplied by √d. Default true. */
   readonly scaleEmbeddings?: boolean;
   /** Whether a bias is added to the logits. Default false. */
   readonly outputBias?: boolean;
@@ -261,7 +261,7 @@ const summarySchema = z.looseObject({
 /** What reports and the page read of a model without opening it. */
 export type ModelSummary = z.output<typeof summarySchema>;
 
-/** The summary of a run's model; undefined where it has none. */
+/** The summary of a run's model; undefined if it has none. */
 export function readModelSummary(run: string): ModelSummary | undefined {
   const file = modelFile(run);
   return existsSync(file) ? readJsonFile(file, summarySchema) : undefined;

@@ -132,7 +132,7 @@ function decodePrefixes(
   );
 }
 
-/** The first min(i + limit_b + 1, length_b) tokens of sentence b for each step i, as sentences of their own. */
+/** The first min(i + limit_b + 1, length_b) tokens of sentence b for each step i, as their own sentences. */
 function prefixes({ ids, lengths }: Sources, steps: Dim, limit: Tensor): Sources {
   const [source, batch] = ids.shape;
   const all = multiplyDims(steps, batch);

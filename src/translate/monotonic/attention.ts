@@ -267,7 +267,7 @@ function stop(
   const seen = soft ? lessEqual(j, at) : equal(j, at); // [B, M, S]
   const rows = multiplyDims(batch, heads);
   const bias = broadcastTo(where(seen, fill(0, []), LOWEST), [batch, heads, source]);
-  // Every head is a sentence of its own: each sees another part of the source.
+  // Every head is its own sentence: each sees another part of the source.
   const apart = (x: Tensor): Tensor => reshape(x, [x.shape[0], rows, width / heads]);
   const context = attention(
     apart(soft ? linear(p.under('q_proj'), step, width) : query),

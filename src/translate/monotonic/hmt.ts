@@ -234,7 +234,7 @@ function logSum(x: Tensor): Tensor {
  * The hidden Markov Transformer step by step. Kept of the source, [S, B, D]: `source.keys.<l>`, `source.values.<l>`, and
  * `source.encoded`, the encoder's output. Kept of each target token, [T, B, D]: `decoder.keys.<l>.<k>` and
  * `decoder.values.<l>.<k>` of its K states. They hold for one number of source tokens: a state whose moment has not come
- * is computed with what there is, is seen by nobody, and has to be computed anew when more has been read (`redecodes`).
+ * is computed with what there is, is seen by nobody, and has to be computed again when more has been read (`redecodes`).
  * `ended` i64 [B] is 1 where the visible source tokens are all.
  *
  * `readiness` [B] is put out: 0 before the first moment of the next token, 1 at its last, else the probability that the

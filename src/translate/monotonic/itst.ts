@@ -41,7 +41,7 @@ import type { Lengths } from './loss.js';
 /*
  * Information-transport-based simultaneous translation (Zhang and Feng 2022). In each layer of the decoder source token j
  * transports T_ij = σ(energy) ∈ (0, 1) units of information to target token i, which needs one unit in all. The attention
- * is weighted with it, α_ij ∝ softmax(u)_ij·T_ij, and a token is written once it has received δ.
+ * is weighted by it, α_ij ∝ softmax(u)_ij·T_ij, and a token is written once it has received δ.
  *
  * Names: B sentences, H heads, T target and S source positions, L layers, width D.
  */

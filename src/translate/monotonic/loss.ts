@@ -165,7 +165,7 @@ export interface Lengths {
 /**
  * The two latency losses of each sentence, both [B], from the expected delays g [B, N, T] of its N moving heads:
  *
- * - `lagging`: the differentiable average lagging of the heads' mean delay, weighted with softmax(g) over the heads (Ma
+ * - `lagging`: the differentiable average lagging of the heads' mean delay, weighted by softmax(g) over the heads (Ma
  *   et al. 2020): the head that is furthest on keeps the others waiting.
  * - `variance`: (1/|y|) Σ_i Var(g_i) over the heads, which keeps them together.
  */

@@ -100,7 +100,7 @@ export function fileNameOf({ name }: Policy): string {
 const LONGEST = 1000;
 const MOST = 1000;
 
-/** A value as it is written; undefined where it is none of the kind. */
+/** A value as it is written; undefined if it is none of the kind. */
 const READ: Readonly<Record<PolicySetting['kind'], (text: string) => number | string | undefined>> = {
   whole: (text) => (/^[1-9]\d{0,3}$/.test(text) && Number(text) <= LONGEST ? Number(text) : undefined),
   wait: (text) => (text === 'full' ? 'full' : READ.whole(text)),
@@ -152,7 +152,7 @@ function lists({ name: policy, settings, unnamed }: PolicyDescription, text = ''
   return found;
 }
 
-/** The policies that `--k` and `--policy` name together; undefined where neither is given. */
+/** The policies that `--k` and `--policy` name together; undefined if neither is given. */
 export function policyTexts(flags: {
   readonly k?: readonly number[];
   readonly policy?: readonly string[];

@@ -76,7 +76,7 @@ export interface Policy {
   decide(state: PolicyState): Action;
 }
 
-/** Models that were trained together with a policy of their own. */
+/** Models that were trained together with their own policy. */
 export type OwnPolicy = 'monotonic' | 'itst' | 'hmt';
 
 /** What a model was trained to translate with: wait-k, the whole source, or its own decision. */
@@ -103,7 +103,7 @@ export type OptionsOf<S extends PolicySettings> = {
   readonly [name in keyof S]?: S[name]['kind'] extends 'heads' ? string : number;
 };
 
-/** All settings, with defaults for those left out; refuses values of the wrong kind. */
+/** All settings, with defaults for those left out; rejects values of the wrong kind. */
 export function complete<S extends PolicySettings>(
   settings: S,
   options: { readonly [name in keyof S]?: number },
@@ -142,13 +142,13 @@ export function mustRead(state: PolicyState): boolean {
   return next?.attention === undefined || next.token === special.eos || wroteTooMuch(state);
 }
 
-/** More is written than a translation of what was read can have: a model that repeats itself would go on for ever. */
+/** More is written than a translation of what was read can have: a model that repeats itself would continue for ever. */
 export function wroteTooMuch({ read, written }: PolicyState): boolean {
   const { ratio, extra } = searchDefaults.maxLength;
   return written >= ratio * read + extra;
 }
 
-/** The choice as part of a policy's name; empty where nothing was chosen. */
+/** The choice as part of a policy's name; empty if nothing was chosen. */
 export function attentionSuffix({ layer, heads }: OptionsOf<typeof attentionSettings>): string {
   return `${layer === undefined ? '' : `,layer=${layer}`}${heads === undefined ? '' : `,heads=${heads}`}`;
 }
