@@ -59,7 +59,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   /** Section 5 of the paper: from day 1 to the most difficult. */
   readonly curriculum = { easiest: 'first', until: 'hardest' } as const;
   readonly gradients: GradientAccess<ForecastBatch>;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<ForecastBatch> | undefined;
   /** Only where labels are stale. */
   readonly oracle?: (batch: ForecastBatch) => Float32Array;

@@ -40,7 +40,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
   /** Appendix A.2 of the paper: from the longest wait to the main one. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: RewardGradients;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<readonly Batch[]> | undefined;
   /** Only where sources are scrambled. */
   readonly oracle?: (batches: readonly Batch[]) => Float32Array;

@@ -52,7 +52,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
   /** From the task in which latency costs least. */
   readonly curriculum = { easiest: 'first', until: 'main' } as const;
   readonly gradients: RewardGradients;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<readonly Batch[]> | undefined;
   private readonly losses: MainLosses | undefined;
   private gradientProgram: Promise<Gradients> | undefined;
