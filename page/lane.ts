@@ -19,7 +19,7 @@ export interface LaneProps {
   readonly translation: TranslationOffer;
   /** What a person made of the sentence, if that is known. */
   readonly reference: string | undefined;
-  /** While a sentence is under way, the policy can change and the model cannot. */
+  /** While a sentence is in progress, the policy can change and the model cannot. */
   readonly busy: boolean;
   readonly onChange: (setting: LaneSetting) => void;
   readonly onRemove?: () => void;

@@ -114,7 +114,7 @@ function changes(before: readonly RunSummary[], now: readonly RunSummary[]): str
     .join(' ');
 }
 
-/** States for people. */
+/** States for display. */
 const STATES: Readonly<Record<RunSummary['state'], string>> = {
   running: 'training',
   finished: 'finished',

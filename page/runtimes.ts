@@ -40,7 +40,7 @@ export async function chooseDevice(): Promise<ChosenDevice> {
 
 const webAssembly: ChosenDevice = { device: 'wasm', title: 'WebAssembly' };
 
-/** Why WebGPU is not used any more. */
+/** Why WebGPU is no longer used. */
 let failure: DeviceFault | undefined;
 
 /** The graphics card of WebGPU; undefined: the browser has no WebGPU, or no card for it. */

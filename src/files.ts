@@ -242,7 +242,7 @@ export function openRegular(path: string): number {
 }
 
 /**
- * While the action is under way, what it reads through `files.ts` must be regular files inside the folder: links that
+ * While the action is in progress, what it reads through `files.ts` must be regular files inside the folder: links that
  * lead out of it are rejected. For folders that others can write to.
  */
 export function readingWithin<T>(folder: string, action: () => T): T {

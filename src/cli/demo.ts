@@ -114,7 +114,7 @@ function partNamed(wanted: string): string {
   throw new InputError(`there is no demo ${JSON.stringify(wanted)}, ${hint}`);
 }
 
-/** The path, or the first of `path-2`, `path-3`, … that is not there yet. */
+/** The path, or the first of `path-2`, `path-3`, … that does not exist yet. */
 function freeFolder(path: string): string {
   for (let n = 1; ; n++) {
     const candidate = n === 1 ? path : `${path}-${n}`;
@@ -306,7 +306,7 @@ function tellingPair(scores: readonly TranslationScores[], test: readonly ToyPai
   return short.toSorted((a, b) => b.source.length - a.source.length)[0] ?? telling[0] ?? test[0];
 }
 
-/** Shows every READ and WRITE when it happens; for people, at the speed of a slow reader. */
+/** Shows every READ and WRITE when it happens; for display, at the speed of a slow reader. */
 async function stream(translator: Translator, k: number, pair: ToyPair, { say, quiet }: PartContext): Promise<void> {
   const { tokenName } = await import('../translate/decode/text-stream.js');
   say(`\n  wait-${k}`);

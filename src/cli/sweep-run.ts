@@ -34,7 +34,7 @@ export function planOf(grid: Grid, { set, data, out }: PlanFlags = {}): Plan {
   return plan;
 }
 
-/** A plan for programs, and for people. A candidate of a halving has the updates of the first round, which all make. */
+/** A plan for programs, and for display. A candidate of a halving has the updates of the first round, which all make. */
 export function describePlan(plan: Plan) {
   const halvings = new Map(plan.groups.map((group) => [group.name, halvingOf(group)]));
   const runs = plannedRuns(plan).map(({ run, candidate }) => ({

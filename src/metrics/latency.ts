@@ -22,7 +22,7 @@ export interface LatencyInstance {
   readonly sourceLength: number;
   /** Tokens of the reference; absent if there is none, and the output length stands in (as in SimulEval). */
   readonly referenceLength?: number;
-  /** When each output token was written, in the unit of the delays, with the time of computing: a delay and more. */
+  /** When each output token was written, in the unit of the delays, with computation time: a delay and more. */
   readonly elapsed?: ArrayLike<number>;
 }
 
@@ -186,7 +186,7 @@ export function yetAnotherAverageLagging(
  *     s = min(t − max(0, Y_c−1 − X_c−1), X_c)
  *
  * where tokens with one delay in a row are a chunk c, and X_c, Y_c are the tokens of the source and the output up to its
- * end. With `elapsed`, the time of computing since the token before is added to end(y_t).
+ * end. With `elapsed`, computation time since the token before is added to end(y_t).
  */
 export function averageTokenDelay(delays: ArrayLike<number>, elapsed?: ArrayLike<number>): number {
   const computed = (i: number): number => (elapsed === undefined || i < 0 ? 0 : elapsed[i] - delays[i]);
@@ -212,7 +212,7 @@ export type InstanceCount = LatencyUnit | 'token';
  * - `reference_length`, or `reference` (SimulEval's `instances.log`), which is counted as SimulEval does. Either may be
  *   null: there is no reference,
  * - `prediction`, if present: as many words or characters as there are delays,
- * - `elapsed`, if present: when each output token was written, the time of computing included. SimulEval writes only
+ * - `elapsed`, if present: when each output token was written, computation time included. SimulEval writes only
  *   zeros for text, which has no clock: that counts as nothing recorded.
  *
  * @param count default what the line says under `latency_unit`, else words

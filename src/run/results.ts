@@ -199,7 +199,7 @@ export function writeScores(evaluation: string, figures: object): void {
   writeFileAtomic(scoresFile(evaluation), `${JSON.stringify(figures, null, 2)}\n`);
 }
 
-/** The data that an evaluation was made on; undefined if it is not there or does not say. */
+/** The data that an evaluation was made on; undefined if it does not exist or does not say. */
 export function readEvaluatedData(evaluation: string): EvaluatedData | undefined {
   const file = scoresFile(evaluation);
   return existsSync(file)

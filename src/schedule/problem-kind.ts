@@ -120,7 +120,7 @@ export interface EvaluateFlags {
   readonly [flag: string]: unknown;
 }
 
-/** What is printed: figures for programs, or text for people. */
+/** What is printed: figures for programs, or text for display. */
 export interface Evaluated {
   readonly json: unknown;
   readonly text: string;

@@ -248,7 +248,7 @@ const laneName = z.string().regex(/^[a-z0-9-]{1,16}$/);
 const policyText = z.string().min(1).max(200);
 
 const clientMessage = z.discriminatedUnion('type', [
-  /** A new sentence in a lane; one that is under way there is dropped. */
+  /** A new sentence in a lane; one that is in progress there is dropped. */
   z.strictObject({ type: z.literal('begin'), lane: laneName, run: z.string().min(1).max(500), policy: policyText }),
   z.strictObject({ type: z.literal('word'), lane: laneName, word: z.string().regex(/^\S+$/u).max(limits.wordLength) }),
   /** The sentence is complete. */

@@ -156,7 +156,7 @@ class Agent {
         if (over) this.written += await this.stream.end();
         this.finished = over;
       } catch (error) {
-        // The evaluator does not look at the answer: without an end it would wait for this sentence for ever.
+        // The evaluator does not look at the answer: without an end it would wait for this sentence forever.
         this.finished = true;
         throw error;
       }

@@ -130,7 +130,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     out: Float32Array,
   ): Promise<void> {
     const { meanLengths } = this.parts.data.corpus;
-    // Until there is a loss to remember, that of the untrained model on the validation data stands for it.
+    // Until there is a loss to remember, the validation loss of the untrained model is used.
     const meanLoss = this.losses.mean ?? -status.performance;
     const { updates } = this.parts.training;
     const losses = groups.includes('training') ? await this.losses.feature(batches, updates, meanLoss) : undefined;
@@ -258,7 +258,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
   private async gradient(batches: readonly Batch[], task: number, out: Float32Array): Promise<void> {
     const weights = new Float32Array(pairCount(batches)).fill(1);
     weights.fill(1 / targetTokens(batches, weights));
-    // Nothing but dropout tells the training loss from that of the evaluated model.
+    // Only dropout distinguishes the training loss from that of the evaluated model.
     await this.parts.training.gradient(
       updateFeeds(batches, () => this.tasks[task].number, weights),
       out,
@@ -266,7 +266,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
   }
 }
 
-/** What a problem is put together from. */
+/** The parts of a problem. */
 interface Parts {
   readonly tasks: readonly Task[];
   readonly main: number;
@@ -274,7 +274,7 @@ interface Parts {
   readonly training: Training;
   readonly learningRate: LearningRate;
   readonly evaluation: LossEvaluation;
-  /** What has to be closed, the last first. */
+  /** What must be closed, in reverse order. */
   readonly opened: readonly { close(): void | Promise<void> }[];
 }
 
@@ -297,7 +297,7 @@ export interface WaitInfluenceOptions {
   /** m of each task. */
   readonly waits: readonly number[];
   readonly main: number;
-  /** Most target tokens in a training batch. */
+  /** Maximum target tokens in a training batch. */
   readonly tokens: number;
   /** Writes the gradient of the main task's loss of an update. */
   readonly gradient: (batches: readonly Batch[], out: Float32Array) => Promise<void>;
@@ -332,7 +332,7 @@ function waitInfluence(options: WaitInfluenceOptions): InfluenceAccess<readonly 
   });
 }
 
-/** The tasks that are measured where K waits would be too many: 1, 2, 4, 8 … words, the main task and the last one. */
+/** The tasks to measure if K waits would be too many: 1, 2, 4, 8 … words, the main task and the last one. */
 export function anchorsOf(K: number, main: number): number[] {
   const anchors = new Set([main, K - 1]);
   for (let wait = 1; wait <= K; wait *= 2) anchors.add(wait - 1);

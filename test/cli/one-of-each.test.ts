@@ -92,7 +92,7 @@ training: {episodes: 2, steps: 3}
     // The name of a file tells its format.
     const forecast = await tcts(folder, 'forecast', 'runs/stocks', '--data', 'market.stocks', '--out', 'next.csv');
     expect(forecast).toMatchObject({ code: 0 });
-    // A line of names, and one for each stock that traded on the last day: made-up ones miss a day in fifty.
+    // A line of names, and one for each stock that traded on the last day: synthetic ones miss a day in fifty.
     const lines = readFileSync(join(folder, 'next.csv'), 'utf8').trim().split('\n').length;
     expect(lines).toBeGreaterThan(15);
     expect(lines).toBeLessThanOrEqual(21);

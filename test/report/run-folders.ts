@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRun } from '../../src/run/index.js';
 
-/** What a made-up run is like. */
+/** What a synthetic run is like. */
 export interface MadeRun {
   readonly strategy: string;
   readonly seed: number;
@@ -154,7 +154,7 @@ function writeTranslationScores(
   });
 }
 
-/** A run of a made-up problem. */
+/** A run of a synthetic problem. */
 export function makeOtherRun(folder: string, made: MadeRun): string {
   return makeRun(folder, made, { problem: { kind: 'known-answer' }, tasks: ['main', 'helpful', 'harmful'] });
 }

@@ -23,7 +23,7 @@ export function strategyConfig(given: { name: string } & Record<string, unknown>
 
 export const PROBLEMS = { knownAnswer, contextual };
 
-/** A made-up problem and a strategy, both of one seed. */
+/** A synthetic problem and a strategy, both of one seed. */
 export async function start(
   config: StrategyConfig,
   seed: number,

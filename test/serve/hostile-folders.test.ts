@@ -24,7 +24,7 @@ const FILES = [
   'checkpoints/best.safetensors',
 ];
 
-/** Longer than an answer takes, and shorter than for ever. */
+/** Longer than an answer takes, and shorter than forever. */
 const PATIENCE = 20_000;
 
 // As its own process: a server that hangs, or ends, would take the test with it.

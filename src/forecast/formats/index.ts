@@ -23,7 +23,7 @@ import { qlib } from './qlib.js';
 import { synthetic } from './synthetic.js';
 
 /**
- * Every data format, in the order in which people see them and in which a path is recognised. One of one's own is added
+ * Every data format, in the order shown to users and in which a path is recognised. One of one's own is added
  * at its end, before the first configuration is read.
  */
 export const formats: DataFormat[] = [qlib, csv, parquet, synthetic];

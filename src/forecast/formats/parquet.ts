@@ -46,7 +46,7 @@ export function readParquet(source: ReaderOptions<typeof schema>, patience?: num
  * the number of the row, from 1.
  *
  * @param patience milliseconds the decoder may take for an answer, and a second more for each megabyte: decoding is some
- *   hundred times faster, but damaged bytes can keep it busy for ever
+ *   hundred times faster, but damaged bytes can keep it busy forever
  */
 async function read(source: ParquetSource, options: ReadOptions, patience = 10_000): Promise<Reading> {
   const decoder = new ParquetDecoder(source.path, patience);
