@@ -4,7 +4,7 @@
  *     node bench/csi300.mjs docs/results/csi300-seeds.csv 'gru,mtl 3,curriculum 3,learned 3' 1 1-5 --data data/cn_data
  *
  * Arms: a model without other tasks, or a strategy with its number of tasks; then main tasks and seeds. Runs are made in
- * the folder `csi300-runs`, with one thread each, and go on where they were killed. `--part 1/2` beside `--part 2/2`
+ * the folder `csi300-runs`, with one thread each, and continue where they were killed. `--part 1/2` beside `--part 2/2`
  * shares the lines between two processes. The tables of the page, printed or put between its marks:
  *
  *     node bench/csi300.mjs docs/results/csi300-seeds.csv --table

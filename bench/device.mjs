@@ -66,7 +66,7 @@ const CASES = {
   CSI300: forecast({ size: 800, window: 60, tasks: 3 }),
 };
 
-/** Counts of one update with so many samples. */
+/** Counts of one update with this many samples. */
 async function counted(training, feeds) {
   const totals = { onDevice: 0, shapes: 0, fallback: 0, flops: 0, bytes: 0 };
   for (const { executable, feeds: given } of await training.programs(feeds)) {

@@ -4,7 +4,7 @@
  *
  *     npm run build && node bench/whole-run.mjs [QLIB_FOLDER] [--updates N] [--episodes N]
  *
- * With qlib's folder the run is that of configs/csi300.yaml, else a made-up market of about its size. Processor time says
+ * With qlib's folder the run is that of configs/csi300.yaml, else a synthetic market of about its size. Processor time says
  * more than time on a busy machine; it is that of all threads.
  */
 import { mkdtempSync, rmSync } from 'node:fs';

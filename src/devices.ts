@@ -16,7 +16,7 @@ export type DeviceChoice = (typeof deviceChoices)[number];
 /** Parameters from which on a model is faster on a card than on a processor; smaller ones wait for each operation. */
 const LARGE = 2_000_000;
 
-/** The device for a model of so many parameters. */
+/** The device for a model of this many parameters. */
 export function deviceFor(choice: DeviceChoice, parameters: number): DeviceName {
   if (choice !== 'auto') return choice;
   return parameters >= LARGE && graphicsCards().some(({ software }) => !software) ? 'webgpu' : 'cpu';

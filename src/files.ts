@@ -242,8 +242,8 @@ export function openRegular(path: string): number {
 }
 
 /**
- * While the action is under way, what it reads through `files.ts` must be regular files inside the folder: links that
- * lead out of it are refused. For folders that others can write to.
+ * While the action is in progress, what it reads through `files.ts` must be regular files inside the folder: links that
+ * lead out of it are rejected. For folders that others can write to.
  */
 export function readingWithin<T>(folder: string, action: () => T): T {
   return confinement.run(folder, action);
@@ -304,7 +304,7 @@ export function builtFile(path: string): string {
 
 /** A line of a file. */
 export interface FileLine {
-  /** Without its newline; valid until the next line is asked for. Undefined where it is longer than any of ours. */
+  /** Without its newline; valid until the next line is asked for. Undefined if it is longer than any of ours. */
   readonly bytes: Buffer | undefined;
   /** Offset of the byte behind its newline. */
   readonly end: number;

@@ -1,4 +1,4 @@
-/** The library. Each part is also an entry of its own: `tcts/tensor`, `tcts/schedule`, `tcts/translate`, … */
+/** The library. Each part is also its own entry: `tcts/tensor`, `tcts/schedule`, `tcts/translate`, … */
 
 export { type TrainingRun, type TrainRunOptions, trainRun } from './cli/training-run.js';
 export { InputError, type Where } from './errors.js';

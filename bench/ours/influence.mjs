@@ -1,6 +1,6 @@
 /**
  * What the strategy `influence` costs: ten updates of a training run, from the next batch to the changed parameters, one
- * of which measures. The shipped configuration of each size on made-up data of its shape, so that it can be measured
+ * of which measures. The shipped configuration of each size on synthetic data of its shape, so that it can be measured
  * anywhere; threads and workers are the configuration's.
  */
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -116,7 +116,7 @@ function partNamed(wanted: string): string {
   throw new InputError(`there is no demo ${JSON.stringify(wanted)}, ${hint}`);
 }
 
-/** The path, or the first of `path-2`, `path-3`, … that is not there yet. */
+/** The path, or the first of `path-2`, `path-3`, … that does not exist yet. */
 function freeFolder(path: string): string {
   for (let n = 1; ; n++) {
     const candidate = n === 1 ? path : `${path}-${n}`;
@@ -225,7 +225,7 @@ function verdict([low, high]: readonly [number, number]): string {
 }
 
 /**
- * The share of each task over the episodes, a row a task and time from left to right: a cell is the mean of the
+ * The share of each task over the episodes, one row per task and time from left to right: a cell is the mean of the
  * episodes that fall into it, the darker the larger. Behind it stands the share in the last quarter.
  */
 export function distributionPlot(tasks: readonly string[], episodes: readonly Shares[], width = 60): string {
@@ -301,7 +301,7 @@ async function translation(context: PartContext): Promise<object | undefined> {
 
 const lag = ({ latency }: TranslationScores): number => latency.stacl?.AL ?? Number.NaN;
 
-/** A test sentence that only the longer wait gets right, where there is one. */
+/** A test sentence that only the longer wait gets right, if there is one. */
 function tellingPair(scores: readonly TranslationScores[], test: readonly ToyPair[]): ToyPair {
   const outputs = scores.map(({ folder }) => readFileSync(join(folder, 'output.txt'), 'utf8').split('\n'));
   const [early, late] = outputs;
@@ -310,7 +310,7 @@ function tellingPair(scores: readonly TranslationScores[], test: readonly ToyPai
   return short.toSorted((a, b) => b.source.length - a.source.length)[0] ?? telling[0] ?? test[0];
 }
 
-/** Shows every READ and WRITE when it happens; for people, at the speed of a slow reader. */
+/** Shows every READ and WRITE when it happens; for display, at the speed of a slow reader. */
 async function stream(translator: Translator, k: number, pair: ToyPair, { say, quiet }: PartContext): Promise<void> {
   const { tokenName } = await import('../translate/decode/text-stream.js');
   say(`\n  wait-${k}`);

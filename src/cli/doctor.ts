@@ -18,7 +18,7 @@ export interface Diagnosis {
     gemmGflops: Readonly<Record<string, number>>;
     gruSamplesPerSecond: Readonly<Record<string, number>>;
   };
-  /** Graphics cards, and what WebGPU does on the one that it uses; null where there is none. */
+  /** Graphics cards, and what WebGPU does on the one that it uses; null if there is none. */
   readonly device: DeviceCheck | null;
   /** What is absent, and how to get it. Empty when all is well. */
   readonly missing: readonly Missing[];

@@ -43,7 +43,7 @@ export interface QueueFlags {
 /**
  * The options that say which queue is meant. The environment keeps a password out of the list of processes.
  *
- * @param asked whether TCTS_QUEUE is not enough: a worker of the queue that hears of it must not queue its own job's parts
+ * @param asked whether TCTS_QUEUE is not enough: a worker of the queue that is told about it must not queue its own job's parts
  */
 export function queueOptions(command: Command, asked = false): Command {
   const queue = new Option(

@@ -171,7 +171,7 @@ function rowsOf(text: string, columns = 80): number {
   return Math.max(1, Math.ceil([...text].length / (columns || 80)));
 }
 
-/** A sentence to begin with, where there is one of the language. */
+/** A sentence to begin with, if there is one of the language. */
 function exampleOf(run: string, { source }: Translator): string {
   const { language, tokenizer } = source.pipeline.config;
   const { problem } = openRun(run).config as { problem?: unknown };

@@ -110,7 +110,7 @@ function meanBest(results: readonly (TrainingResult | undefined)[]): TrainingRes
   };
 }
 
-/** Refuses to go on where members have vanished or changed: their models would no longer be those of the configuration. */
+/** Refuses to continue where members have vanished or changed: their models would no longer be those of the configuration. */
 function requireSameMembers(run: string, members: readonly Member[]): void {
   for (const before of readMembers(run) ?? []) {
     const now = members.find(({ name }) => name === before.name);
@@ -203,7 +203,7 @@ function jobOf(config: TrainConfig, member: MemberRun, run: string): Job {
   return { name: member.name, folder, config: resolvedYaml(own), after: [], cores: coresOf(config) };
 }
 
-/** A member that is there keeps the path that it was begun with, from whatever folder the tool is run now. */
+/** A member that is there keeps the path that it was started with, from whatever folder the tool is run now. */
 function startOf({ startsFrom }: MemberRun, run: string, folder: string): { readonly warmStart?: unknown } {
   if (startsFrom === undefined) return {};
   const { warmStart = memberFolder(run, startsFrom) } = isRun(folder)

@@ -261,7 +261,7 @@ function tokenizerConfig(flags: Flags, side: Side, usesBpe: boolean): TokenizerC
   };
 }
 
-/** Languages without spaces are cut into characters, unless byte pair encoding is to find their units. Both are said. */
+/** Languages without spaces are split into characters, unless byte pair encoding is to find their units. Both are said. */
 function tokenizerFor(language: string, side: Side, usesBpe: boolean): ChosenTokenizer {
   if (latencyUnit(language) === 'word') return 'moses';
   if (!usesBpe) {

@@ -192,7 +192,7 @@ function openLog(path: string, config: TrainConfig, plan: ProbePlan): { log: Met
 
 const NEWLINE = 10;
 
-/** The speed of a training that is yet to be written down. */
+/** The speed of a training that is yet to be recorded. */
 export function timedTrial(config: TrainConfig): Promise<Speed> {
   return withProblem(config, async (problem, create) => ({ create, ...(await trial(problem, config)) }));
 }

@@ -113,7 +113,7 @@ function shown(figure: number | null | undefined): string {
   return figure?.toFixed(3) ?? '–';
 }
 
-/** Refuses delays that no translation has: they are counted in another unit than the source, or are none. */
+/** Rejects delays that no translation has: they are counted in another unit than the source, or are none. */
 function requirePossible(instances: readonly LatencyInstance[], file: string): void {
   for (const [i, instance] of instances.entries()) {
     const odd = oddDelay(instance);
@@ -160,5 +160,5 @@ function warnOfLengths(instances: readonly LatencyInstance[], file: string): voi
   );
 }
 
-// A word has five or six characters where there are spaces, and a sentence ten and more where there are none.
+// A word has five or six characters where there are spaces, and a sentence ten and more if there are none.
 const UNLIKELY = 4;

@@ -74,7 +74,7 @@ export async function resolveSizes(config: TrainConfig, { say, used = () => 0 }:
   return { ...config, problem: sized, training };
 }
 
-/** Refuses a configuration that leaves sizes to be chosen: they would depend on how fast the machine is just then. */
+/** Rejects a configuration that leaves sizes to be chosen: they would depend on how fast the machine is just then. */
 export function requireFixedSizes(config: TrainConfig, verb: string): void {
   const { budget } = config.training;
   if (budget === undefined && !isAuto(config)) return;
@@ -83,7 +83,7 @@ export function requireFixedSizes(config: TrainConfig, verb: string): void {
   throw new InputError(sentence, { key });
 }
 
-/** On a resume, the sizes are those that the run was begun with; whatever else differs is for others to refuse. */
+/** On a resume, the sizes are those that the run was started with; whatever else differs is for others to refuse. */
 export function sizesOf(folder: string, config: TrainConfig): TrainConfig {
   if (!isRun(folder)) return config;
   const { problem, training } = config;

@@ -34,7 +34,7 @@ export function planOf(grid: Grid, { set, data, out }: PlanFlags = {}): Plan {
   return plan;
 }
 
-/** A plan for programs, and for people. A candidate of a halving has the updates of the first round, which all make. */
+/** A plan for programs, and for display. A candidate of a halving has the updates of the first round, which all make. */
 export function describePlan(plan: Plan) {
   const halvings = new Map(plan.groups.map((group) => [group.name, halvingOf(group)]));
   const runs = plannedRuns(plan).map(({ run, candidate }) => ({
@@ -95,7 +95,7 @@ function halvingOf({ halving, settings, selectSeeds }: PlannedGroup): Halving | 
   return { rounds, total, instead: variants.length * updatesOf(run) };
 }
 
-/** What can be begun only when other runs have ended, in words. */
+/** What can be started only when other runs have ended, in words. */
 function laterSteps({ groups, waitKStar }: Plan): string[] {
   const selecting = groups
     .filter(({ settings }) => settings[0].variants.length > 1)
@@ -208,7 +208,7 @@ interface Running {
   progress: JobProgress;
 }
 
-/** The runs of a sweep while they go on: a table that is redrawn on a terminal, a line for each run that ends elsewhere. */
+/** The runs of a sweep in progress: a table that is redrawn on a terminal, a line for each run that ends elsewhere. */
 export class SweepView {
   private readonly total: number;
   private readonly quiet: boolean;
@@ -220,7 +220,7 @@ export class SweepView {
   private readonly running = new Map<string, Running>();
   /** Best validation performance of each run, as far as it was seen. */
   private readonly best = new Map<string, number>();
-  /** Runs that took time, which is what the rest is reckoned by. */
+  /** Runs that took time, which is what the rest is estimated by. */
   private worked = 0;
   private drawnLines = 0;
   private nextDraw = 0;

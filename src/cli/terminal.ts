@@ -46,7 +46,7 @@ export async function saying<T>(what: string, work: () => Promise<T>): Promise<T
 }
 
 /**
- * Help in lines of at most 80 characters: prose is filled anew, and an explanation goes on below its beginning. Examples,
+ * Help in lines of at most 80 characters: prose is filled again, and an explanation continues below its beginning. Examples,
  * which somebody may copy, stay as they are.
  */
 export function fittedHelp(text: string): string {

@@ -48,7 +48,7 @@ export interface TrainingRunOptions {
   readonly folder: string;
   /** Default false. */
   readonly resume?: boolean;
-  /** Pause after so many updates, before anything that follows a training: the test part is not looked at. Default: never. */
+  /** Pause after this many updates, before anything that follows a training: the test part is not looked at. Default: never. */
   readonly until?: number;
   /** Show no progress. Default false. */
   readonly quiet?: boolean;
@@ -86,7 +86,7 @@ export interface TrainRunOptions extends Omit<TrainingRunOptions, 'folder' | 'ra
 
 /**
  * Trains as a configuration says, the path of a file or its values, in a run folder: what `tcts train` does. A run that
- * is there is gone on with if `resume` is true; the same configuration gives the same bits.
+ * is there is continued if `resume` is true; the same configuration gives the same bits.
  */
 export async function trainRun(
   config: string | z.input<typeof trainConfigSchema>,

@@ -100,7 +100,7 @@ async function translateCommand(given: string | undefined, flags: TranslateFlags
   }
 }
 
-/** Translates standard input, a sentence a line, while its words arrive. */
+/** Translates standard input, one sentence per line, while its words arrive. */
 async function translateArrivals(
   begin: (options: TextStreamOptions) => TextStream,
   { source, target }: Translator,

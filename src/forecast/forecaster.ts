@@ -34,7 +34,7 @@ export interface Forecaster {
   close(): Promise<void>;
 }
 
-/** Forecasts with their spread, where there is one. */
+/** Forecasts with their spread, if there is one. */
 export async function forecastsOf(
   forecaster: Forecaster,
   cleaned: PricePanel,

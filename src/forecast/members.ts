@@ -20,7 +20,7 @@ import { noteInWords } from './formats/format.js';
 import { openPanel } from './formats/index.js';
 import { modelNamed } from './models/index.js';
 
-/** The runs that a configuration stands for, one for each window and seed; undefined where it is one run. */
+/** The runs that a configuration stands for, one for each window and seed; undefined if it is one run. */
 export async function planMembers(
   config: ForecastConfig,
   seed: number,
@@ -91,7 +91,7 @@ function plannedWindows(config: ForecastConfig, walkForward: WalkForward, { cale
   }
   const last = calendar.length - 1;
   const from = walkForward.from ?? split.train?.[0] ?? calendar[Math.min(features.window - 1, last)].slice(0, 10);
-  // Where nothing else ends it, the last test part ends where it would if the data went on: more data change no window.
+  // Where nothing else ends it, the last test part ends where it would if the data continued: more data change no window.
   const to = walkForward.to ?? split.test?.[1] ?? OPEN_END;
   return windowsOf(walkForward, { calendar, from, to, reach: labelReach(labelSpec(config)) });
 }
@@ -110,7 +110,7 @@ export interface WindowExtent {
 
 /**
  * The dates of every window. Window i begins i steps after the first, and its test part ends where that of the next begins:
- * the test parts follow each other without gap or overlap, and nothing in a window depends on how far the data go on. The
+ * the test parts follow each other without gap or overlap, and nothing in a window depends on how far the data continue. The
  * last one is the last with a label in its test part.
  */
 export function windowsOf(walkForward: WalkForward, { calendar, from, to, reach }: WindowExtent): SplitDates[] {

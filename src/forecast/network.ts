@@ -136,7 +136,7 @@ export async function openForward(
   return Object.assign(inference, { forecastMany });
 }
 
-/** x as an input of the programs, for so many samples. */
+/** x as an input of the programs, for this many samples. */
 export function inputValue({ layout, features }: Network, x: Float32Array, samples: number): Value {
   const shape =
     layout === 'flat' ? [samples, columnCount(features)] : [features.window, samples, featureWidth(features)];
@@ -246,7 +246,7 @@ export interface NetworkRows {
 }
 
 /**
- * With the sharing `embedding` a row for each sample and task that counts, else a row a sample and a column a task.
+ * With the sharing `embedding` a row for each sample and task that counts, else one row per sample and one column per task.
  *
  * @param labels [B, K]
  * @param matrix [B, K]

@@ -121,7 +121,7 @@ function requireHistory(calendar: readonly string[], day: number, window: number
   throw new InputError(`${calendar[day]} has ${day} days before it, expected ${window - 1} or more`, { key });
 }
 
-/** Writes forecasts, a row a stock and day, as CSV or Parquet, as the name says; with their spread where there is one. */
+/** Writes forecasts, one row per stock and day, as CSV or Parquet, as the name says; with their spread if there is one. */
 export function writeForecasts(path: string, days: readonly DayForecast[]): void {
   const rows = days.flatMap(({ date, stocks }) => stocks.map((stock, i) => ({ date, ...stock, rank: i + 1 })));
   writeTable(path, {
@@ -245,7 +245,7 @@ function columnOf(panel: PricePanel, { length, day, stock }: Samples, column: st
 
 /**
  * β of each sample: the slope of the daily returns of its stock on those of the market (the index, or the mean of the
- * members), over the days t − n + 1 … t on which both are known; NaN where they are fewer than half.
+ * members), over the days t − n + 1 … t on which both are known; NaN if they are fewer than half.
  *
  *     β = Σ (rᵢ − r̄)(mᵢ − m̄) ∕ Σ (mᵢ − m̄)²
  */

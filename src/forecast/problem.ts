@@ -59,7 +59,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   /** Section 5 of the paper: from day 1 to the most difficult. */
   readonly curriculum = { easiest: 'first', until: 'hardest' } as const;
   readonly gradients: GradientAccess<ForecastBatch>;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<ForecastBatch> | undefined;
   /** Only where labels are stale. */
   readonly oracle?: (batch: ForecastBatch) => Float32Array;
@@ -214,7 +214,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     writeDataSummary(folder, this.data);
   }
 
-  /** Brings what `capture` reads into memory. */
+  /** Copies what `capture` reads into memory. */
   settle(): Promise<void> {
     return this.training.settle();
   }
@@ -280,7 +280,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     return all;
   }
 
-  /** Of the main task; NaN where the label is unknown. */
+  /** Of the main task; NaN if the label is unknown. */
   private lossesOf(batch: ForecastBatch, forecasts: Float32Array, task = this.main): Float32Array {
     const { positions, labels } = batch;
     const K = this.tasks.length;
@@ -332,7 +332,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     });
   }
 
-  /** Losses of forecasts on all tasks, [B, K]; NaN where the label is unknown. */
+  /** Losses of forecasts on all tasks, [B, K]; NaN if the label is unknown. */
   private taskLosses(batch: ForecastBatch, forecasts: Float32Array): Float32Array {
     const K = this.tasks.length;
     const losses = new Float32Array(batch.labels.length);

@@ -94,7 +94,7 @@ export interface Scores {
   /** Against the returns themselves, whatever the model was trained on. */
   readonly figures: ForecastScores;
   readonly daily: readonly DailyScore[];
-  /** The return that followed, of each sample; NaN where unknown. */
+  /** The return that followed, of each sample; NaN if unknown. */
   readonly returns: Float32Array;
 }
 
@@ -115,7 +115,7 @@ export function scoresOf(config: ForecastConfig, panel: PricePanel, samples: Sam
   return { figures: forecastScores(days, daily), daily, returns };
 }
 
-/** Refuses forecasts that scores would leave out as missing and a ranking could not place. */
+/** Rejects forecasts that scores would leave out as missing and a ranking could not place. */
 export function requireFinite(forecasts: Float32Array): void {
   const wrong = forecasts.filter((forecast) => !Number.isFinite(forecast)).length;
   if (wrong === 0) return;
@@ -201,7 +201,7 @@ function icLosses(f: Tensor, y: Tensor, known: Tensor, sameDay: Tensor): Tensor 
 const EPSILON = 1e-8;
 
 /**
- * The losses of samples, day by day, NaN where the label is unknown: the same as in a program, for features, validation
+ * The losses of samples, day by day, NaN if the label is unknown: the same as in a program, for features, validation
  * and strategies.
  *
  * @param dayStarts where each day begins among the samples, and behind the last one their number

@@ -74,7 +74,7 @@ export interface InferenceConfig<I extends InputTypes> {
   readonly arena: Arena;
   /** Threads inside one operation, of a single run. Default 1. */
   readonly threads?: number;
-  /** Cores that `runMany` keeps busy, each with runs of its own, and `runAround` two of them. Not with ranks. Default 1. */
+  /** Cores that `runMany` keeps busy, each with its own runs, and `runAround` two of them. Not with ranks. Default 1. */
   readonly workers?: number;
   /** Multiply with parameters in 8 bits: faster, right to about 1 % (`inEightBits`). Default false. */
   readonly eightBit?: boolean;
@@ -88,7 +88,7 @@ export interface InferenceConfig<I extends InputTypes> {
 
 /** Runs a model forward with the current parameters of an arena. */
 export class Inference {
-  /** Whether `runMany` has had too few runs for threads of their own. */
+  /** Whether `runMany` has had too few runs for several threads. */
   private hasRunFew = false;
   /** Room for parameters that are not those of the arena. */
   private elsewhere: ReturnType<typeof parametersElsewhere> | undefined;
@@ -130,7 +130,7 @@ export class Inference {
 
   /**
    * Many runs with the same parameters, each as `run` would do it, on all cores. Inputs are asked for when it is their
-   * turn, each in arrays of its own, which are given away; outputs come in the order in which they are ready.
+   * turn, each in its own arrays, which are given away; outputs come in the order in which they are ready.
    */
   async runMany(
     count: number,
@@ -167,7 +167,7 @@ export class Inference {
   }
 
   /**
-   * The outputs with the trained parameters θ + shift and θ − shift, side by side if there is another core. The arena stays
+   * The outputs with the trained parameters θ + shift and θ − shift, in parallel if there is another core. The arena stays
    * as it is.
    */
   async runAround(
@@ -235,7 +235,7 @@ export class Inference {
   }
 }
 
-/** Parameters of a program in an array of their own, laid out as the arena's values. */
+/** Parameters of a program in their own array, laid out as the arena's values. */
 function parametersElsewhere(arena: Arena, names: readonly string[]) {
   const values = arena.values.slice();
   const parameters = names.map((name) => [name, { data: arena.view(values, name), shape: arena.shape(name) }] as const);

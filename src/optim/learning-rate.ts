@@ -11,7 +11,7 @@ export interface LearningRate {
   observe(performance: number): void;
   /** Plain JSON; null for a schedule that is a function of the update number alone. */
   state(): PlateauState | null;
-  /** Takes over what `state` has given. */
+  /** Restores what `state` returned. */
   load(state: PlateauState | null): void;
 }
 

@@ -87,7 +87,7 @@ export function decodeSafetensors(bytes: Uint8Array<ArrayBuffer>, file: string):
   return { tensors, metadata: metadata as Metadata };
 }
 
-/** Reads a safetensors file; a damaged one is refused. */
+/** Reads a safetensors file; a damaged one is rejected. */
 export function readSafetensors(path: string): Safetensors {
   return decodeSafetensors(readBytes(path), path);
 }
@@ -113,7 +113,7 @@ const ARRAYS = {
   BOOL: Uint8Array,
 } as const;
 
-/** Longer headers are refused, as by the reference implementation. */
+/** Longer headers are rejected, as by the reference implementation. */
 const MAX_HEADER = 100_000_000;
 const LENGTH_BYTES = 8;
 const METADATA = '__metadata__';

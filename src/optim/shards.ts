@@ -57,7 +57,7 @@ export function shard(
   );
 }
 
-/** Joins the outputs of shards: along the batch axis where there is one, else by adding them in order. */
+/** Joins the outputs of shards: along the batch axis if there is one, else by adding them in order. */
 export function joinOutputs(parts: readonly Value[], type: TensorType, batch: string): Value {
   const axis = batchAxis(type, batch);
   return axis === undefined ? sumValues(parts) : concatAxis(parts, axis);

@@ -60,11 +60,11 @@ export interface StepResult {
   readonly batches: readonly Readonly<Record<string, Value>>[];
 }
 
-/** What is needed besides the arrays to go on exactly where training stopped; plain JSON. */
+/** What is needed besides the arrays to continue exactly where training stopped; plain JSON. */
 export interface TrainingState {
   readonly optimizer: OptimizerState;
   readonly dropout: RandomState;
-  /** What dropout masks are made of; absent: triple32. A training keeps them when it goes on elsewhere. */
+  /** What dropout masks are made of; absent: triple32. A training keeps them when it continues elsewhere. */
   readonly hash?: MaskHash;
 }
 

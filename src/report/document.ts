@@ -87,7 +87,7 @@ export interface Row {
   readonly rule?: boolean;
 }
 
-/** Text, or a figure for each measure of the column; undefined where there is none. */
+/** Text, or a figure for each measure of the column; undefined if there is none. */
 export type Cell = string | readonly (SeedEstimate | undefined)[];
 
 /** A figure from one or several seeds. */

@@ -18,7 +18,7 @@ export interface Labelled {
 
 /**
  * A name for each setting, in the words of the paper: the strategy or, of forecasts that train one task, the model. Where
- * that is not enough to tell settings apart, keys in which they differ are added, or in place of several keys the group of
+ * that is not enough to tell settings apart, keys in which they differ are added, or instead of several keys the group of
  * a sweep. The main task is no part of it.
  */
 export function labelsFor(kind: string, settings: readonly Labelled[]): string[] {

@@ -110,7 +110,7 @@ function linesOf(file: string): string[] {
 /** A table of figures by date, as `tcts evaluate` writes them. */
 export interface Series {
   readonly dates: readonly string[];
-  /** The other columns by name; NaN where a cell is empty. */
+  /** The other columns by name; NaN if a cell is empty. */
   readonly columns: Readonly<Record<string, Float64Array>>;
 }
 

@@ -28,7 +28,7 @@ export interface ReportedRun {
   readonly name: string;
   readonly info: RunInfo;
   readonly config: ConfigValues;
-  /** Undefined if the run ended before its last validation was written down. */
+  /** Undefined if the run ended before its last validation was recorded. */
   readonly result: TrainingResult | undefined;
   readonly evaluations: Evaluations;
   /** Runs that it consists of, which have the logs; undefined for a run that was trained by itself. */

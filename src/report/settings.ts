@@ -47,7 +47,7 @@ export function groupRuns(runs: readonly ReportedRun[]): DataSet[] {
   });
 }
 
-/** Number of the main tasks of a data set, ascending; `[undefined]` where there are none. */
+/** Number of the main tasks of a data set, ascending; `[undefined]` if there are none. */
 export function mainsOf({ settings }: DataSet): (number | undefined)[] {
   return [...new Set(settings.map(({ main }) => main))].sort((a, b) => (a ?? 0) - (b ?? 0));
 }

@@ -101,7 +101,7 @@ export function comparisons(data: DataSet, baselines: readonly string[]): Compar
   });
 }
 
-/** Refuses a name that no setting of the report has. */
+/** Rejects a name that no setting of the report has. */
 export function requireKnown(sets: readonly DataSet[], baselines: readonly string[]): void {
   const settings = sets.flatMap((data) => data.settings);
   const unknown = baselines.find((name) => !settings.some((setting) => isCalled(setting, name)));

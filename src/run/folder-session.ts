@@ -30,7 +30,7 @@ export class FolderSession implements RunSession {
   private readonly interrupt: Interrupt;
   private readonly started = performance.now();
   private lastTurn = this.started;
-  /** What the session itself has to remember, as it was at the last safe point. */
+  /** The session's own state at the last safe point. */
   private safePoint: SafePoint;
   private savedStep: number | undefined;
   /** The step that the session began after. */
@@ -144,14 +144,14 @@ export class FolderSession implements RunSession {
   }
 
   /**
-   * The loop has failed. Nothing is saved, as the state is that of no safe point. Tells whether the folder still holds
-   * all that it held when the session was opened.
+   * The loop has failed. Nothing is saved, since the state is not that of a safe point. Returns whether the folder still holds
+   * everything it held when the session was opened.
    */
   abandon(): { readonly unchanged: boolean } {
     try {
       this.close();
     } catch {
-      // The failure itself is what the user has to hear of.
+      // The user must see the failure itself.
     }
     const { step, metrics } = this.safePoint;
     return { unchanged: step === this.openedAt && metrics === this.metrics.length && this.damaged.size === 0 };
@@ -199,7 +199,7 @@ interface SavedState {
   readonly subject: unknown;
 }
 
-/** The checkpoint to go on from; undefined if the run was stopped before it saved one. */
+/** The checkpoint to continue from; undefined if the run was stopped before it saved one. */
 function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string, path: string) => void) {
   const folder = checkpointFolder(run.path);
   const found = latestCheckpoint(folder, warn);
@@ -213,7 +213,7 @@ function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string, path: stri
   return { ...found, state };
 }
 
-/** The times of the lines of `metrics.jsonl`, one for one. They only inform: where some are missing, the run goes on. */
+/** The times of the lines of `metrics.jsonl`, one per line. They only inform: if some are missing, the run continues. */
 function openTimings({ path, lock }: OwnedRunFolder, lines: number): MetricsLog {
   const file = timingsFile(path);
   const start = startOfLines(file, lines);
@@ -222,7 +222,7 @@ function openTimings({ path, lock }: OwnedRunFolder, lines: number): MetricsLog 
   return timings;
 }
 
-/** Milliseconds between turns of the event loop, in which signals are seen. */
+/** Milliseconds between turns of the event loop, in which signals arrive. */
 const TURN_INTERVAL = 50;
 
 /** How often a run is saved. */
@@ -235,7 +235,7 @@ export interface SaveScheduleOptions {
 
 /**
  * When to save: after a number of steps or of seconds, whichever comes first. Saving only reads the state of a run, so
- * neither the moments of saving nor the clock can influence the results.
+ * neither the times of saving nor the clock can affect the results.
  */
 export class SaveSchedule {
   private readonly options: SaveScheduleOptions;

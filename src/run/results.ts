@@ -18,16 +18,16 @@ const resultSchema = z.object({
   updates: z.number(),
   /** Whether early stopping ended the training; false in results of earlier versions. */
   stoppedEarly: z.boolean().default(false),
-  /** Validation performance on the main task, where it was best. */
+  /** Best validation performance on the main task. */
   best: z.object({ performance: figure, update: z.number() }).nullable(),
   /** Figures of that best model on test data; null if the problem has none. */
   test: z.record(z.string(), figure).nullable(),
 });
 
-/** What a training came to: `result.json`. */
+/** The result of a training: `result.json`. */
 export type TrainingResult = Readonly<z.output<typeof resultSchema>>;
 
-/** Undefined if the run ended before its last validation was written down. */
+/** Undefined if the run ended before its last validation was recorded. */
 export function readResult(run: string): TrainingResult | undefined {
   const file = join(run, RESULT);
   return existsSync(file) ? readJsonFile(file, resultSchema) : undefined;
@@ -45,12 +45,12 @@ export function writeResult(write: WriteFile, result: TrainingResult): void {
 
 const RESULT = 'result.json';
 
-/** A validation performance as people read it. Performances are higher where they are better, and so minus a loss. */
+/** A validation performance for display. Higher performances are better, so a loss has its sign changed. */
 export interface ValidationMeasure {
   /** `validation loss`. */
   readonly name: string;
   readonly better: 'lower' | 'higher';
-  /** The figure behind a performance: of −0.0602 the loss 0.0602. */
+  /** The figure behind a performance: for −0.0602 the loss 0.0602. */
   shown(performance: number): number;
 }
 
@@ -93,7 +93,7 @@ const namedMeasure = z.looseObject({
 const evaluatedDataSchema = z.object({
   /** As the configuration or `--data` names it. */
   name: z.string(),
-  /** Identifies the data wherever they lie: figures are compared only where it is the same. */
+  /** Identifies the data regardless of their location: figures are compared only if it is the same. */
   digest: z.string(),
   /** Whether they are the data of the run's own configuration. */
   own: z.boolean(),
@@ -124,7 +124,7 @@ const forecastScores = z.object({
   }),
   quintiles: z.array(figure),
   backtest: z.object({
-    /** Days from a forecast to its trade; undefined in evaluations that traded a day later, whatever was forecast. */
+    /** Days from a forecast to its trade; undefined in old evaluations, which always traded a day later. */
     delay: z.number().optional(),
     /** Price of the trades and how many stocks are held and replaced; undefined in evaluations of earlier versions. */
     price: z.enum(['open', 'close']).optional(),
@@ -135,12 +135,12 @@ const forecastScores = z.object({
     excess: risk,
     excessAfterCosts: risk,
     turnover: figure,
-    /** Share of the worth that is invested; undefined in evaluations of earlier versions, as is the next. */
+    /** Share of the portfolio that is invested; undefined in evaluations by earlier versions, as is the next. */
     exposure: figure.optional(),
-    /** Money that could have been traded this way; null where nothing tells. */
+    /** Money that could have been traded this way; null if unknown. */
     capacity: z.number().nullable().optional(),
   }),
-  /** Of a walk-forward: its windows, with what the model of each came to on its days. */
+  /** Of a walk-forward: its windows, with the figures of each window's model on its days. */
   windows: z
     .array(z.object({ train: range, validation: range, test: range, days: z.number(), RankIC: figure, IC: figure }))
     .optional(),
@@ -157,13 +157,13 @@ const translationScores = z.object({
   k: z.union([z.number(), z.literal('full')]).nullable(),
   /** As `--policy` takes it. */
   policy: z.string().optional(),
-  /** Further runs whose models took part. */
+  /** Additional runs whose models were used. */
   models: z.array(z.string()).default([]),
   beam: z.number(),
   earlyEnd: z.enum(['allow', 'block']),
   lengthPenalty: z.number().default(1),
   speculate: z.number().default(0),
-  /** Whose parameters: of the best model, the latest or the mean of the last few. */
+  /** Which parameters: of the best model, the latest or the mean of the last few. */
   checkpoint: z.string().default('best'),
   sentences: z.number(),
   bleu: figure,
@@ -172,7 +172,7 @@ const translationScores = z.object({
   chrf: figure,
   lengthRatio: figure,
   endedEarly: z.number(),
-  /** What SimulEval's latency counts. */
+  /** Unit of SimulEval's latency. */
   unit: z.enum(['word', 'char']).default('word'),
   latency: z.object({ stacl: latency, simuleval: latency }),
   speed: figure,
@@ -223,7 +223,7 @@ export function writeScores(evaluation: string, figures: object): void {
   writeFileAtomic(scoresFile(evaluation), `${JSON.stringify(figures, null, 2)}\n`);
 }
 
-/** The data that an evaluation was made on; undefined where it is not there or does not say. */
+/** The data that an evaluation was made on; undefined if it does not exist or does not say. */
 export function readEvaluatedData(evaluation: string): EvaluatedData | undefined {
   const file = scoresFile(evaluation);
   return existsSync(file)
@@ -244,19 +244,19 @@ const part = z.object({ samples: z.number(), days: z.number(), first: z.string()
 
 const dataSummary = z.looseObject({
   panel: z.object({ stocks: z.number(), days: z.number() }).optional(),
-  /** Absent where the run consists of others, each with parts of its own. */
+  /** Absent if the run consists of others, each with its own parts. */
   parts: z.object({ train: part, validation: part, test: part }).optional(),
 });
 
-/** What a run says of its data, as far as others read it. */
+/** What a run records about its data, as far as others read it. */
 export type DataSummary = z.output<typeof dataSummary>;
 
-/** Writes what a run has learned from: how large the data are, and what was noticed in them. */
+/** Writes a summary of the training data: sizes and oddities. */
 export function saveDataSummary(run: string, summary: object): void {
   writeFileAtomic(join(run, DATA), `${JSON.stringify(summary, null, 1)}\n`);
 }
 
-/** What `saveDataSummary` has written; undefined where nothing was. */
+/** What `saveDataSummary` wrote; undefined if there is nothing. */
 export function readDataSummary(run: string): DataSummary | undefined {
   const file = join(run, DATA);
   return existsSync(file) ? readJsonFile(file, dataSummary) : undefined;
@@ -264,7 +264,7 @@ export function readDataSummary(run: string): DataSummary | undefined {
 
 const DATA = 'data.json';
 
-/** Where an evaluation is kept: other data never take the place of the run's own. */
+/** Where an evaluation is stored: other data never replace the run's own. */
 export function evaluationFolder(run: string, name: string, { name: data, digest, own }: EvaluatedData): string {
   const slug = basename(data)
     .toLowerCase()
@@ -273,7 +273,7 @@ export function evaluationFolder(run: string, name: string, { name: data, digest
   return join(run, EVALUATION, own ? name : `${name}-on-${slug}-${digest.slice(0, 8)}`);
 }
 
-/** Where `tcts evaluate --loss` keeps the loss of a run on a split under wait-k. */
+/** Where `tcts evaluate --loss` stores the loss of a run on a split under wait-k. */
 function waitLossFile(run: string, split: string, k: number): string {
   return join(run, EVALUATION, `${split}-wait-${k}-loss.json`);
 }
@@ -286,7 +286,7 @@ export function readWaitPerformance(run: string, split: string, k: number): numb
   throw new InputError('expected a number to choose by', { file, key: 'performance' });
 }
 
-/** The validation performance of a finished run on its main task, where it was best. */
+/** The best validation performance of a finished run on its main task. */
 export function readBestPerformance(run: string): number {
   const performance = readResult(run)?.best?.performance ?? Number.NaN;
   if (!Number.isNaN(performance)) return performance;
@@ -300,7 +300,7 @@ const SCORES = 'scores.json';
 export function dataDigest(pieces: Iterable<string | Uint8Array>): string {
   const hash = createHash('sha256');
   for (const piece of pieces) {
-    // With its length, so that moving a boundary makes other data.
+    // With its length, so that moving a boundary changes the digest.
     hash.update(`${piece.length} `).update(piece);
   }
   return hash.digest('hex').slice(0, 16);
@@ -311,7 +311,7 @@ export function evaluatedDataInWords({ name, own }: EvaluatedData): string {
   return own ? name : `${name} (not the run's own)`;
 }
 
-/** What the `problem.data` of a configuration is called; `madeUp` names data that are made up from a seed. */
+/** The name of the `problem.data` of a configuration; `madeUp` names data that are generated from a seed. */
 export function dataName(
   data: unknown,
   madeUp: (data: Readonly<Record<string, unknown>>) => string | undefined = () => undefined,

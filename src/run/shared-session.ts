@@ -12,8 +12,8 @@ import {
 } from './session.js';
 
 /**
- * `runSession` for a run on which several processes work in step. Rank 0 has the folder, is listened to when a signal
- * asks to stop, and tells the others where to begin and when to end; they have no files and ignore signals.
+ * `runSession` for a run on which several processes work in lockstep. Rank 0 has the folder, decides when a signal
+ * asks to stop, and tells the others where to begin and when to end; they write no files and ignore signals.
  */
 export async function runSharedSession(
   ranks: Ranks,
@@ -46,7 +46,7 @@ export async function runSharedSession(
   }
 }
 
-/** The snapshot of rank 0, if it has one, in all ranks; the others give undefined. */
+/** The snapshot of rank 0, if it has one, in all ranks; the others pass undefined. */
 export function shareSnapshot(ranks: Ranks, own: Snapshot | undefined): Snapshot | undefined {
   const head = ranks.fromFirst(own && { names: [...own.tensors.keys()], state: own.state });
   if (head === undefined) return undefined;
@@ -127,7 +127,7 @@ class SharedSession implements RunSession {
   }
 }
 
-/** What all ranks know of rank 0's session: the same in all, even if a signal arrives in between. */
+/** What all ranks know about rank 0's session: the same in all, even if a signal arrives in between. */
 type View = Pick<RunSession, 'step' | 'stopRequested' | 'shouldStop' | 'bestSoFar'>;
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;

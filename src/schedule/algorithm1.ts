@@ -33,7 +33,7 @@ export const trainingSchema = section({
 /** How long Algorithm 1 runs: the `training` of a configuration. */
 export type Extent = Readonly<z.output<typeof trainingSchema>>;
 
-/** How long a problem is trained: as the configuration says, or in one episode until its model is complete. */
+/** How long a problem is trained: as configured, or in one episode until its model is complete. */
 export function extentFor({ updates }: Pick<Problem, 'updates'>, extent: Extent): Extent {
   return updates === undefined ? extent : { episodes: 1, steps: updates };
 }
@@ -48,13 +48,13 @@ export interface Update {
   readonly episode?: EpisodeRecord;
 }
 
-/** Updates of a whole training: E·S, times the models that the strategy trains one after the other. */
+/** Updates of a whole training: E·S times the number of models that the strategy trains in sequence. */
 export function totalUpdates({ episodes, steps }: Extent, { passes = 1 }: Strategy<never>): number {
   return passes * episodes * steps;
 }
 
 /**
- * Algorithm 1 of the paper, with its line numbers. It yields after every update, when the state of problem, strategy and
+ * Algorithm 1 of the paper, with its line numbers. Yields after every update, when the state of problem, strategy and
  * course is complete: with the three restored, it continues from there.
  */
 export async function* algorithm1<Batch>(
@@ -95,7 +95,7 @@ function trainOn<Batch>(problem: Problem<Batch>, batch: Batch, choice: Choice, s
   return requireAbilities(problem, strategy, 'trainBlend').trainBlend(batch, choice.weights);
 }
 
-/** The record of an episode. The paper's figure of strategies is drawn from these. */
+/** The record of an episode, from which the paper's figure of strategies is drawn. */
 export interface EpisodeRecord {
   /** e, from 1. */
   readonly episode: number;
@@ -109,11 +109,11 @@ export interface EpisodeRecord {
   readonly distribution: readonly number[];
   /** Mean entropy of the scheduler's probabilities, in nats. */
   readonly entropy: number;
-  /** ‖∇ω‖; null where nothing was learned. */
+  /** ‖∇ω‖; null if nothing was learned. */
   readonly gradNorm: number | null;
 }
 
-/** How far a training is, and the sums of its current episode. */
+/** Progress of a training, and the sums of its current episode. */
 export class Course implements Resumable {
   private current: CourseState;
 
@@ -213,7 +213,7 @@ function emptyTally(tasks: number): CourseState['tally'] {
   return { weights: new Array<number>(tasks).fill(0), entropy: 0, loss: 0, updates: 0 };
 }
 
-/** A problem and the strategy that trains it, as one thing that can be saved and resumed. */
+/** A problem and the strategy that trains it, saved and resumed as one. */
 export interface Trainee<Batch> extends Resumable {
   readonly problem: Problem<Batch>;
   readonly strategy: Strategy<Batch>;
@@ -235,11 +235,11 @@ export function trainee<Batch>(problem: Problem<Batch>, strategy: Strategy<Batch
   };
 }
 
-/** How long to train, and what to tell about it. */
+/** How long to train, and what to report. */
 export interface TrainOptions extends Extent {
   /** Updates between two records of the training loss, at the beginning fewer: 1, 2, 5, 10, … Default 100. */
   readonly logEvery?: number;
-  /** How the validation is shown while the training goes on. Default: as the performance that the problem gives. */
+  /** How validation is shown during training. Default: the performance returned by the problem. */
   readonly validation?: ValidationMeasure;
   /** Called after every episode. */
   readonly onEpisode?: (record: EpisodeRecord) => void;
@@ -247,7 +247,7 @@ export interface TrainOptions extends Extent {
 
 /**
  * Runs Algorithm 1 inside a session: every episode is recorded, its performance is a candidate for the best, and each
- * update ends at a safe point. Ends early when the session says so.
+ * update ends at a safe point. Ends early if the session says so.
  */
 export async function train<Batch>(
   { problem, strategy, course }: Trainee<Batch>,
@@ -287,7 +287,7 @@ const PERFORMANCE: ValidationMeasure = {
   shown: (performance) => performance,
 };
 
-/** Strategies that train several models in turn cannot be ended by the first one that stops improving. */
+/** A strategy that trains several models in sequence must not end when the first one stops improving. */
 export function requireSinglePass(strategy: Strategy<never>, patience: number | null): void {
   if (patience === null || (strategy.passes ?? 1) === 1) return;
   throw new InputError(

@@ -1,6 +1,6 @@
-// For the schema of a problem of one's own.
+// For the schema of your own problem.
 export { z } from 'zod';
-// What `train` runs in: with a folder, or without.
+// Where `train` runs: with a run folder, or without.
 export { type RunSession, type RunSessionOptions, runSession, transientSession } from '../run/index.js';
 export * from './algorithm1.js';
 export * from './algorithm1.js';

@@ -56,20 +56,20 @@ export class RewardSignal {
     return structuredClone(this.current);
   }
 
-  /** Takes over what `state` has given. */
+  /** Restores what `state` returned. */
   load(state: RewardState): void {
     this.current = structuredClone(state);
   }
 }
 
-/** What a `RewardSignal` remembers of earlier episodes. */
+/** What a `RewardSignal` remembers about earlier episodes. */
 export interface RewardState {
   episodes: number;
   baseline: MovingAverage;
   square: MovingAverage;
 }
 
-/** Σ d^(n−i) xᵢ and Σ d^(n−i). Unlike a plain moving average, their ratio is not biased towards 0 at the beginning. */
+/** Σ d^(n−i) xᵢ and Σ d^(n−i). Unlike a plain moving average, their ratio is not biased towards 0 at the start. */
 interface MovingAverage {
   readonly sum: number;
   readonly mass: number;

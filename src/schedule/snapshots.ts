@@ -35,7 +35,7 @@ export function captureTraining(training: Training, rate?: LearningRate): Snapsh
   return { tensors: new Map(tensors), state };
 }
 
-/** Takes over what `captureTraining` has given. */
+/** Restores what `captureTraining` returned. */
 export function restoreTraining(training: Training, { tensors, state }: Snapshot, rate?: LearningRate): void {
   for (const [key, , data] of arrays(training)) {
     const saved = tensors.get(key);
@@ -62,13 +62,13 @@ function arrays({ arena, optimizerSlots }: Training) {
 /** The problem of a run, read from a checkpoint. */
 export interface SavedProblem {
   readonly snapshot: Snapshot;
-  /** Updates that it had when it was saved. */
+  /** Updates made before it was saved. */
   readonly step: number;
   /** The checkpoint. */
   readonly file: string;
 }
 
-/** The problem of a run where it was best, or, before the first validation, from the newest checkpoint. */
+/** The problem from a run's best checkpoint or, before the first validation, from its newest. */
 export function savedProblem(run: string): SavedProblem {
   const [saved] = chosenCheckpoints(run, 'best');
   return problemIn(saved);

@@ -17,7 +17,7 @@ import { problemKind } from './problem-kind.js';
 
 /**
  * Which task to choose is known here: the labels of `clean` are those of the main task without its noise, and the
- * others point 60°, 120° and 180° away from it. With probabilities p the model tends to Σ p_T w_T, so that the best
+ * others point 60°, 120° and 180° away from it. With probabilities p the model tends to Σ p_T w_T, so the best
  * distribution is all on `clean`: only `main` and `clean` lead to the right place, and only `clean` to rest there.
  */
 export function knownAnswer(random: Random): LinearProblem {
@@ -122,15 +122,15 @@ const LINEAR_FEATURES = [
 ] as const satisfies readonly FeatureGroup[];
 
 /**
- * Linear regression by stochastic gradient descent on labels that teachers make up: small enough that it can be
- * reasoned about what a scheduler ought to do. A sample is x ~ N(0, 1)^D and a kind, all kinds being equally likely;
+ * Linear regression by stochastic gradient descent on labels made by teachers: small enough to
+ * reason about what a scheduler should do. A sample is x ~ N(0, 1)^D and a kind, all kinds being equally likely;
  * the loss is ½(w·x − label)².
  */
 export class LinearProblem implements Problem<LinearBatch> {
   readonly tasks: readonly Task[];
   readonly main: number;
   readonly features: readonly FeatureGroup[] = LINEAR_FEATURES;
-  /** Any order would do: no task is easier than another here. */
+  /** Any order works: no task is easier than another here. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: GradientAccess<LinearBatch>;
   readonly influence: InfluenceAccess<LinearBatch>;

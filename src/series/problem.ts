@@ -47,9 +47,9 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   /** What is nearer is easier, and the main task is often neither end. */
   readonly curriculum = { easiest: 'first', until: 'main' } as const;
   readonly gradients: GradientAccess<SeriesBatch>;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<SeriesBatch> | undefined;
-  /** Only where labels are spoilt. */
+  /** Only if labels are corrupted. */
   readonly oracle?: (batch: SeriesBatch) => Float32Array;
   private sampling: Random;
 
@@ -173,7 +173,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
 
   /**
    * Of the main task on the test part: `loss` in units of the label, `MSE` and `MAE` in deviations of the target, as
-   * published for such series, `raw` in units of the target, and the share of the error of "no change" that is not made.
+   * published for such series, `raw` in units of the target, and the skill over "no change".
    */
   async test(): Promise<Readonly<Record<string, number>>> {
     const { labels, labelScales, normaliser, target, main, parts } = this.data;
@@ -194,7 +194,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     };
   }
 
-  /** What the data were like, and the scales that turn forecasts into units of the target: `data.json`. */
+  /** A summary of the data, and the scales that convert forecasts to units of the target: `data.json`. */
   saveFiles(folder: string): void {
     const { names, target, dates, filled, horizons, main, normaliser, labelScales, parts } = this.data;
     const samples = Object.fromEntries(Object.entries(parts).map(([part, ends]) => [part, ends.length]));
@@ -212,7 +212,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     saveDataSummary(folder, summary);
   }
 
-  /** Brings what `capture` reads into memory. */
+  /** Copies what `capture` reads into memory. */
   settle(): Promise<void> {
     return this.training.settle();
   }
@@ -277,7 +277,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   }
 
   private influenceOn(reward: Int32Array): InfluenceAccess<SeriesBatch> {
-    // Neighbours have nearly the same window: a piece has samples of the whole part.
+    // Neighbours have nearly the same window, so a piece has samples from the whole part.
     const pieces = scatteredPieces(reward.length, Math.ceil(reward.length / PIECE)).map((places) =>
       places.map((place) => reward[place]),
     );
@@ -305,12 +305,12 @@ export class SeriesProblem implements Problem<SeriesBatch> {
 }
 
 interface SamplingState {
-  /** Batches are drawn at random, so that the generator is the place in the data. */
+  /** Batches are drawn at random, so the generator is the position in the data. */
   readonly sampling: RandomState;
   readonly labelScales: readonly number[];
 }
 
-/** Samples whose states stay in the cache; more at a time are slower. */
+/** Samples whose states fit in the cache; more at a time is slower. */
 const PIECE = 500;
 
 function* piecesOf(samples: Int32Array): Generator<Int32Array> {

@@ -9,20 +9,20 @@ export interface SeriesTable {
   readonly names: readonly string[];
   /** [column][row] */
   readonly columns: readonly Float64Array[];
-  /** The dates as they stand in the file. */
+  /** The dates as written in the file. */
   readonly dates: readonly string[];
-  /** Missing cells, filled with the value of the row before. */
+  /** Missing cells, filled with the value of the previous row. */
   readonly filled: number;
 }
 
 /**
- * All that is to be known of a way to get a series: configurations, `configs/reference.yaml` and the JSON Schema read it.
- * One of one's own is a description and a line in `tableFormats`.
+ * Describes a source of series data: configurations, `configs/reference.yaml` and the JSON Schema read it.
+ * To add your own, write a description and a line in `tableFormats`.
  */
 export interface TableFormat<S extends TableSchema = TableSchema> {
   /** Its keys in a configuration, with their defaults. */
   readonly schema: S;
-  /** What its data are called where it makes them up. Default: it reads them. */
+  /** The name of its data if it generates them. Default: it reads them. */
   readonly madeUp?: string;
   /** Reads the table. */
   read(source: z.output<S>): SeriesTable;
@@ -30,7 +30,7 @@ export interface TableFormat<S extends TableSchema = TableSchema> {
 
 export type TableSchema = z.ZodObject<{ format: z.ZodLiteral<string> }, z.core.$strict>;
 
-/** Types a description by its schema; it is added to the list as one of any schema. */
+/** Checks a description against its schema's type; the list holds descriptions of any schema. */
 export function tableFormat<S extends TableSchema>(format: TableFormat<S>): TableFormat<S> & TableFormat {
   return format as TableFormat<S> & TableFormat;
 }
@@ -57,7 +57,7 @@ const syntheticSchema = z.strictObject({
   seed: z.int().min(0).default(1).describe("Seed of the series, independent of the run's."),
 });
 
-/** Every way to get a series, in the order in which people see them. */
+/** Every source of series data, in the order shown to users. */
 export const tableFormats: TableFormat[] = [
   tableFormat({ schema: csvSchema, read: (source) => readTable(source) }),
   tableFormat({ schema: syntheticSchema, madeUp: 'synthetic series', read: (source) => syntheticSeries(source) }),
@@ -71,7 +71,7 @@ export interface SeriesDataConfig {
   readonly [key: string]: unknown;
 }
 
-/** What a series is called that its format makes up. */
+/** The name of a generated series. */
 export function madeUpSeries({ format }: { readonly format?: unknown }): string | undefined {
   return tableFormats.find(({ schema }) => schema.shape.format.value === format)?.madeUp;
 }
@@ -88,7 +88,7 @@ export function openTable(config: SeriesDataConfig): SeriesTable {
 }
 
 /**
- * Reads a CSV file with a line of names. The date is in the first column whose first cell is one; it must not go back
+ * Reads a CSV file with a header line. The date is in the first column whose first cell is one; it must not decrease
  * from one row to the next.
  */
 export function readTable({ path: file, missing }: Pick<z.output<typeof csvSchema>, 'path' | 'missing'>): SeriesTable {
@@ -140,7 +140,7 @@ export function readTable({ path: file, missing }: Pick<z.output<typeof csvSchem
 
 const DATE = /^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?Z?)?$/;
 
-/** Milliseconds, without a time zone; undefined if it is no date. */
+/** Milliseconds, without a time zone; undefined if it is not a date. */
 function momentOf(text: string): number | undefined {
   const [found, year, month, day, hour = 0, minute = 0, second = 0] = DATE.exec(text) ?? [];
   if (found === undefined) return undefined;
@@ -148,14 +148,14 @@ function momentOf(text: string): number | undefined {
 }
 
 /**
- * A made-up hourly series with known laws; every ε is an independent standard normal number:
+ * A synthetic hourly series with known laws; every ε is an independent standard normal number:
  *
  *     load     u_t = sin(2πt/24) + ½ sin(2πt/168) + a_t,   a_t = .9 a_{t−1} + .2 ε
  *     weather  v_t = .99 v_{t−1} + .1 ε
  *     target   y_t = .8 y_{t−1} + .2 (u_{t−6} + v_{t−12}) + σ_t ε,   σ_t = .2 in one day of four, else .05
  *
- * The target follows the load of six and the weather of twelve hours ago: what it will be is in the window, for every
- * horizon another mix of the same values.
+ * The target follows the load of six and the weather of twelve hours ago: the window determines what it will be, for every
+ * horizon by a different mix of the same values.
  */
 export function syntheticSeries(options: { readonly rows: number; readonly seed: number }): SeriesTable {
   const { rows, seed } = options;

@@ -22,7 +22,7 @@ export interface ThreadListener extends SentenceListener {
 }
 
 /**
- * A model in a thread of its own. Opening it, cutting words into tokens and running it never keep the server waiting,
+ * A model in its own thread. Opening it, cutting words into tokens and running it never keep the server waiting,
  * and a model that fails takes only its own sentences with it.
  */
 export class ThreadModel {

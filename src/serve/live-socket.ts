@@ -166,7 +166,7 @@ class Connection {
     this.end(name);
     const lane: Lane = { early: [] };
     this.lanes.set(name, lane);
-    // The client may have gone, or begun anew, whenever something was waited for.
+    // The client may have gone, or begun again, whenever something was waited for.
     const current = (): boolean => this.lanes.get(name) === lane;
     try {
       if (this.lanes.size > limits.lanes) throw new InputError(`a page can have ${limits.lanes} sentences at a time`);
@@ -271,7 +271,7 @@ const policyText = z.string().min(1).max(200);
 const sourceWord = z.string().regex(/^\S+$/u).max(limits.wordLength);
 
 const clientMessage = z.discriminatedUnion('type', [
-  /** A new sentence in a lane; one that is under way there is dropped. */
+  /** A new sentence in a lane; one that is in progress there is dropped. */
   z.strictObject({ type: z.literal('begin'), lane: laneName, run: z.string().min(1).max(500), policy: policyText }),
   z.strictObject({ type: z.literal('word'), lane: laneName, word: sourceWord }),
   /** Words that arrive together, as a text that is pasted. */

@@ -40,11 +40,11 @@ export function runFolders(root: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/** How deep runs are looked for (a sweep keeps its runs in a folder of its own), and how many are listed. */
+/** How deep runs are looked for (a sweep keeps its runs in its own folder), and how many are listed. */
 const DEPTH = 3;
 const MOST = 1000;
 
-/** Path of a file of a run; undefined if there is none. One that is larger than any of ours is refused. */
+/** Path of a file of a run; undefined if there is none. One that is larger than any of ours is rejected. */
 export function runFile(run: string, ...names: readonly string[]): string | undefined {
   const path = join(run, ...names);
   if (!existsSync(path)) return undefined;
@@ -73,7 +73,7 @@ export class RunDescriptions {
   }
 }
 
-/** Changes when a file is written; empty where there is none. */
+/** Changes when a file is written; empty if there is none. */
 function fileStamp(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat === undefined ? '' : `${stat.ino} ${stat.mtimeMs} ${stat.ctimeMs} ${stat.size}`;
@@ -109,7 +109,7 @@ function attempt(open: () => RunFolder): { run?: RunFolder; error?: unknown } {
   }
 }
 
-/** Refuses a file that is larger than any of ours. */
+/** Rejects a file that is larger than any of ours. */
 export function refuseLarge(file: string, most: number = limits.fileBytes): void {
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size <= most) return;
@@ -135,7 +135,7 @@ export interface TranslationRun {
   readonly id: string;
   readonly source: string;
   readonly target: string;
-  /** k of wait-k that it was trained for; null where it was not trained for wait-k. */
+  /** k of wait-k that it was trained for; null if it was not trained for wait-k. */
   readonly k: number | null;
   /** Names of the policies that can run over it. */
   readonly policies: readonly string[];

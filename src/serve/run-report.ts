@@ -161,7 +161,7 @@ export class RunReports {
   }
 }
 
-/** Folders of the runs that a run consists of; undefined where it was trained by itself. */
+/** Folders of the runs that a run consists of; undefined if it was trained by itself. */
 function membersOf(run: string): string[] | undefined {
   if (runFile(run, MEMBERS_FILE) === undefined) return undefined;
   return readMembers(run)?.map(({ name }) => memberFolder(run, name));

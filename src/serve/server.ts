@@ -28,7 +28,7 @@ export interface ServeOptions extends Address, LiveModelOptions {
 /** A running server of the page. */
 export interface PageServer {
   readonly url: string;
-  /** The URL with the token, where there is one: what a person opens. */
+  /** The URL with the token, if there is one: what a person opens. */
   readonly link: string;
   /** Sentences under way. */
   readonly sentences: number;

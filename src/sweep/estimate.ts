@@ -10,10 +10,10 @@ import type { PlannedRun } from './plan.js';
 
 /** How an estimate is made. */
 export interface EstimateOptions {
-  /** Cores that the runs keep busy together. */
+  /** Cores used by all runs together. */
   readonly cores: number;
   readonly signal?: AbortSignal;
-  /** Called before each trial with the run that is tried. */
+  /** Called with the run before each trial. */
   readonly onTrial?: (run: PlannedRun) => void;
   /** What runs a job. Default `runJob`. */
   readonly run?: typeof runJob;
@@ -22,16 +22,16 @@ export interface EstimateOptions {
 /** How long the runs of a sweep are expected to take. */
 export interface Estimate {
   /**
-   * Seconds until all are trained; evaluations are not in it. Undefined if a trial made no update in its time. Where runs
-   * may stop early it is the most that they take.
+   * Seconds until all are trained, without evaluations. Undefined if a trial made no update in its time. If runs
+   * may stop early it is an upper bound.
    */
   readonly seconds: number | undefined;
-  /** Runs that were tried for some seconds. */
+  /** Runs that were timed. */
   readonly trials: number;
 }
 
 /**
- * How long the trainings will take: one run of each kind is trained for some seconds in a temporary folder. Runs are of
+ * Estimates how long the trainings will take: one run of each kind is trained for some seconds in a temporary folder. Runs are of
  * one kind if they have the same problem, model and batches, and a strategy that costs the same.
  */
 export async function estimate(runs: readonly PlannedRun[], options: EstimateOptions): Promise<Estimate> {
@@ -83,7 +83,7 @@ async function tryOut(
     const tried = { ...job, folder: join(folder, 'run'), config: resolvedYaml(trial), after: [] };
     const outcome = await run(tried, { onProgress, signal });
     clearTimeout(soon);
-    // Whatever is wrong with it is wrong with the runs to come.
+    // Anything wrong with it is wrong with the runs to come.
     if (outcome.state === 'failed') throw new InputError(`a trial of ${job.name} failed: ${outcome.reason}`);
     return speedOf(timingsFile(tried.folder), (performance.now() - began) / 1000);
   } finally {
@@ -126,6 +126,6 @@ const WITHOUT_COST: ReadonlySet<string> = new Set([
   'warmStart',
 ]);
 
-/** How long a trial goes on after its first update, and how long it may take altogether. */
+/** How long a trial continues after its first update, and how long it may take altogether. */
 const TRIAL_SECONDS = 3;
 const MOST_SECONDS = 90;

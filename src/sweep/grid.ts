@@ -128,7 +128,7 @@ export type GroupConfig = GridConfig['groups'][number];
 export interface Grid {
   readonly file: string;
   readonly config: GridConfig;
-  /** Where each key was said. */
+  /** Where each key was set. */
   readonly places: Source['places'];
   readonly name: string;
   /** Path of the training configuration of each group. */
@@ -136,9 +136,9 @@ export interface Grid {
 }
 
 /**
- * Reads and checks a grid; what it says of the training configuration is checked when the sweep is planned.
+ * Reads and checks a grid; its keys of the training configuration are checked when the sweep is planned.
  *
- * @param seeds in place of those that the grid and its groups name
+ * @param seeds instead of those that the grid and its groups name
  */
 export function loadGrid(file: string, seeds?: readonly number[]): Grid {
   const keys = keySchema(gridSchema);
@@ -163,10 +163,10 @@ function withSeeds(config: GridConfig, seeds: readonly number[]): GridConfig {
 }
 
 /**
- * What a grid sets, in all runs or along an axis, with `{data}` in its texts replaced by a folder, so that one grid can
- * name several data sets that lie beside each other, wherever they are.
+ * What a grid sets, in all runs or along an axis, with `{data}` in its strings replaced by a folder, so that one grid can
+ * name several data sets in that folder.
  *
- * @param data undefined: none was given; a grid that needs one is refused
+ * @param data undefined: none was given; a grid that needs one is rejected
  */
 export function withDataFolder({ config, places, file }: Grid, data: string | undefined): GridConfig {
   let isUsed = false;
@@ -196,7 +196,7 @@ function missing(key: string, places: Source['places']): never {
   throw new InputError(sentence, { ...places.get(key), key });
 }
 
-/** A value with every text in it replaced; `at` is its key in the grid. */
+/** A value with every string in it replaced; `at` is its key in the grid. */
 function mapTexts(value: unknown, at: string, replace: (text: string, key: string) => string): unknown {
   if (typeof value === 'string') return replace(value, at);
   if (Array.isArray(value)) return value.map((item, i) => mapTexts(item, `${at}.${i}`, replace));
@@ -204,14 +204,14 @@ function mapTexts(value: unknown, at: string, replace: (text: string, key: strin
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTexts(item, `${at}.${key}`, replace)]));
 }
 
-/** Keys of the training configuration and the values that each takes in turn: a list, or a map of labels to values. */
+/** Keys of the training configuration and the values of each: a list, or a map of labels to values. */
 export type Axes = Readonly<Record<string, readonly unknown[] | Readonly<Record<string, unknown>>>>;
 
 /** One value for each axis. */
 export interface Point {
   /** Short name of each axis, and label of its value. */
   readonly labels: Readonly<Record<string, string>>;
-  /** What is laid over the training configuration. */
+  /** What overrides the training configuration. */
   readonly layers: readonly Source[];
 }
 
@@ -247,7 +247,7 @@ export function countCombinations(axes: Axes): number {
   return Object.values(axes).reduce((product, values) => product * Object.keys(values).length, 1);
 }
 
-/** As few of the last words of each key as tell it from the others; `strategy.name` is called `strategy`. */
+/** The shortest suffix of each key that distinguishes it from the others; `strategy.name` is called `strategy`. */
 export function axisNames(keys: readonly string[]): Map<string, string> {
   const words = keys.map((key) => key.replace(/\.(name|kind|preset)$/, '').split('.'));
   return new Map(
@@ -291,7 +291,7 @@ function labelOf(value: unknown): string | undefined {
 }
 
 /**
- * A key with dots and its value as a layer of a training configuration. `from` is where the value stands in the grid:
+ * A dotted key and its value as a layer of a training configuration. `from` is the place of the value in the grid:
  * errors name that line.
  */
 export function settingLayer(key: string, value: unknown, from: string, places: Source['places']): Source {
@@ -322,7 +322,7 @@ export function settingLayers(
   return Object.entries(settings).map(([key, value]) => settingLayer(key, value, `${at}.${key}`, places));
 }
 
-/** Keys that a sweep gives to each run itself, and how they are to be said instead. */
+/** Keys that a sweep sets for each run, and how to set them instead. */
 const OWNED: Readonly<Record<string, string>> = {
   seed: 'expected it under seeds',
   name: 'the sweep names its runs',

@@ -64,7 +64,7 @@ export async function runSweep(plan: Plan, { executor, signal, onChange }: Sweep
     return ledger.close();
   } finally {
     signal?.removeEventListener('abort', close);
-    // Nothing may go on in a folder that this sweep no longer holds.
+    // Nothing may continue in a folder that this sweep no longer holds.
     await close();
     lock?.release();
   }
@@ -96,7 +96,7 @@ async function runGroups(plan: Plan, ledger: Ledger, submit: Submit): Promise<vo
   await Promise.all([...all, bestWaits]);
 }
 
-/** Finds a job done, runs it, or refuses it because its folder holds something else. */
+/** Finds a job done, runs it, or rejects it because its folder holds something else. */
 export async function settle(
   job: Job,
   executor: Executor,

@@ -143,7 +143,7 @@ export const translationKind = problemKind({
   madeUpData: madeUpText,
 });
 
-/** What sentence pairs are called that are made up. */
+/** The name of generated sentence pairs. */
 export function madeUpText({ from }: { readonly from?: unknown }): string | undefined {
   return from === 'toy' ? 'toy languages' : from === 'verb-final' ? 'verb-final English' : undefined;
 }

@@ -51,7 +51,7 @@ export interface SentenceLosses {
   readonly smoothed: Float32Array;
 }
 
-/** Mean losses per target token, ends of sentences counted, in nats. */
+/** Mean losses per target token, including sentence ends, in nats. */
 export interface CorpusLoss {
   readonly plain: number;
   readonly smoothed: number;
@@ -95,7 +95,7 @@ export class LossEvaluation {
           inputs: severalWaitsInputs,
           arena,
           threads,
-          // A point on each core: threads that share the operations of one point wait for each other.
+          // One point per core: threads that share the operations of one point wait for each other.
           workers: Math.min(2, threads ?? 1),
           ranks,
           device,
@@ -125,7 +125,7 @@ export class LossEvaluation {
   }
 
   /**
-   * −log P of every sentence with the same wait, [B], with products in 8 bits: half the time, and right to about 0.01
+   * −log P of every sentence with the same wait, [B], with 8-bit products: half the time, and accurate to about 0.01
    * nats per token, where the sentences of a batch differ by 1.
    */
   async estimates(batch: Batch, wait: number): Promise<Float32Array> {
@@ -162,12 +162,12 @@ function sameWait(batch: Batch, wait: number): Feeds {
 /** Of the training loss, which is not asked for. */
 const noWeights = ({ size }: Batch): Float32Array => new Float32Array(size);
 
-/** All pairs of a split, by length. A sentence longer than the bound has a batch of its own. */
+/** All pairs of a split, by length. A sentence longer than the bound has its own batch. */
 export function inOrder(pairs: PairedSequences, maxTokens: number): Generator<Batch> {
   return batchesInOrder(pairs, maxTokens).rest();
 }
 
-/** The same, for those who need some of the batches only. */
+/** The same, if only some of the batches are needed. */
 function batchesInOrder(pairs: PairedSequences, maxTokens: number): BatchIterator {
   const longest = pairs.target.lengths.reduce((a, b) => Math.max(a, b), 1);
   return new BatchIterator(pairs, {
@@ -189,14 +189,14 @@ export interface WaitLossOptions {
   readonly device?: DeviceChoice;
 }
 
-/** The loss of a model under wait-k, whatever wait it was trained for. */
+/** The loss of a model under wait-k, regardless of the wait it was trained for. */
 export interface WaitLoss {
   readonly split: string;
   readonly k: number;
   /** Mean −log P per target token, in nats, and the same with label smoothing. */
   readonly plain: number;
   readonly smoothed: number;
-  /** Minus the one of both that the run was validated by: the paper's validation performance on wait-k. */
+  /** Minus the loss the run was validated by: the paper's validation performance on wait-k. */
   readonly performance: number;
   /** Where it is kept. */
   readonly file: string;
@@ -274,7 +274,7 @@ function severalWaitsFeeds(batch: Batch, waits: readonly number[]): Feeds {
 
 /**
  * The decoder's states [T, A·B, D] under A limits i64 [A], or none: sentence b under limit a is column a·B + b. With an
- * encoder that sees the past alone, its output and what cross-attention makes of it are computed once: time-major, the
+ * encoder that sees only the past, its output and the keys and values of cross-attention are computed once: time-major, the
  * states under all limits are queries t·A + a of the same B sentences, without a copy.
  */
 function translateSeveral(
@@ -309,22 +309,22 @@ function repeated(x: Tensor, count: Dim): Tensor {
   return reshape(wider, [...outer, multiplyDims(count, batch)]);
 }
 
-/** The parts that gradients for schedulers are made from. */
+/** The parts of gradients for schedulers. */
 export interface RewardGradientsOptions {
   /** Length of a gradient. */
   readonly size: number;
   readonly main: number;
-  /** What validation gradients are taken from. */
+  /** The pairs for validation gradients. */
   readonly pairs: PairedSequences;
-  /** Most target tokens in a batch of them. */
+  /** Maximum target tokens in a batch of them. */
   readonly tokens: number;
   /** Writes ∇θ of the mean loss of the batches with every pair on one task. */
   readonly gradient: (batches: readonly Batch[], task: number, out: Float32Array) => Promise<void>;
 }
 
-/** Gradients of tasks on training batches, and of the main task on one batch of validation pairs after the other. */
+/** Gradients of tasks on training batches, and of the main task on successive batches of validation pairs. */
 export class RewardGradients implements GradientAccess<readonly Batch[]> {
-  /** Which batch the next validation gradient is taken from; part of the state of a problem. */
+  /** The batch for the next validation gradient; part of a problem's state. */
   turn = 0;
   private batches: BatchIterator | undefined;
 
@@ -345,7 +345,7 @@ export class RewardGradients implements GradientAccess<readonly Batch[]> {
   }
 }
 
-/** Reward pairs in pieces of half a training batch, each spread over all of them: the next measurement has another one. */
+/** Reward pairs in pieces of half a training batch, each spread over all of them; every measurement uses the next piece. */
 export function rewardPieces(reward: PairedSequences, tokens: number) {
   const all = reward.target.lengths.reduce((sum, length) => sum + length, 0);
   const pieces = scatteredPieces(reward.count, (2 * all) / tokens);

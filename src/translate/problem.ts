@@ -42,7 +42,7 @@ export class TranslationProblem extends CorpusProblem<Parts> implements Problem<
   /** Appendix A.2 of the paper: from the longest wait to the main one. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: RewardGradients;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<readonly Batch[]> | undefined;
   /** Only where sources are scrambled. */
   readonly oracle?: (batches: readonly Batch[]) => Float32Array;
@@ -117,7 +117,7 @@ export class TranslationProblem extends CorpusProblem<Parts> implements Problem<
     out: Float32Array,
   ): Promise<void> {
     const { meanLengths } = this.parts.data.corpus;
-    // Until there is a loss to remember, that of the untrained model on the validation data stands for it.
+    // Until there is a loss to remember, the validation loss of the untrained model is used.
     const meanLoss = this.losses.mean ?? -status.performance;
     const { updates } = this.parts.training;
     const losses = groups.includes('training') ? await this.losses.feature(batches, updates, meanLoss) : undefined;
@@ -224,7 +224,7 @@ export class TranslationProblem extends CorpusProblem<Parts> implements Problem<
   private async gradient(batches: readonly Batch[], task: number, out: Float32Array): Promise<void> {
     const weights = new Float32Array(pairCount(batches)).fill(1);
     weights.fill(1 / targetTokens(batches, weights));
-    // Nothing but dropout tells the training loss from that of the evaluated model.
+    // Only dropout distinguishes the training loss from that of the evaluated model.
     await this.parts.training.gradient(
       updateFeeds(batches, () => this.tasks[task].number, weights),
       out,
@@ -255,7 +255,7 @@ export interface WaitInfluenceOptions {
   /** m of each task. */
   readonly waits: readonly number[];
   readonly main: number;
-  /** Most target tokens in a training batch. */
+  /** Maximum target tokens in a training batch. */
   readonly tokens: number;
   /** Writes the gradient of the main task's loss of an update. */
   readonly gradient: (batches: readonly Batch[], out: Float32Array) => Promise<void>;
@@ -290,7 +290,7 @@ function waitInfluence(options: WaitInfluenceOptions): InfluenceAccess<readonly 
   });
 }
 
-/** The tasks that are measured where K waits would be too many: 1, 2, 4, 8 … words, the main task and the last one. */
+/** The tasks to measure if K waits would be too many: 1, 2, 4, 8 … words, the main task and the last one. */
 export function anchorsOf(K: number, main: number): number[] {
   const anchors = new Set([main, K - 1]);
   for (let wait = 1; wait <= K; wait *= 2) anchors.add(wait - 1);

@@ -4,13 +4,13 @@ import type { TranslationConfig } from './config.js';
 import { type ModelKeys, PRESETS, type Preset } from './model/config.js';
 import { openData } from './training.js';
 
-/** What of a corpus its sizes follow from. */
+/** Properties of a corpus that determine the sizes. */
 export interface CorpusSize {
   readonly pairs: number;
-  /** Tokens of the training pairs, ends of sentences counted. */
+  /** Tokens of the training pairs, including sentence ends. */
   readonly source: number;
   readonly target: number;
-  /** Tokens of the longest target sentence, its end counted. */
+  /** Tokens of the longest target sentence, including its end. */
   readonly longest: number;
   readonly vocabulary: { readonly source: number; readonly target: number; readonly shared: boolean };
 }
@@ -22,9 +22,9 @@ export interface ModelSize {
   readonly tokens: number;
   /** η₁. */
   readonly peak: number;
-  /** Target tokens that the corpus must have, for the model not to learn it by heart. */
+  /** Target tokens that the corpus must have so that the model does not memorise it. */
   readonly corpus: number;
-  /** Target tokens that a training must see, for the model to be better than the one before it. */
+  /** Target tokens that a training must see for the model to be better than the one before it. */
   readonly seen: number;
 }
 
@@ -45,7 +45,7 @@ export const RUNGS: readonly ModelSize[] = [
 ];
 
 /**
- * Multiply-adds of an update for each target token: three times those of the pass forward. A layer has 4 d² for its own
+ * Multiply-adds of an update for each target token: three times those of the forward pass. A layer has 4 d² for its own
  * attention and 2 d·ffn; the decoder's 2 d² more for queries and output of its cross-attention, and 2 d² for each source
  * token. Scores of attention are left out.
  */
@@ -61,7 +61,7 @@ export function productsPerToken(
   return 3 * (encoder + decoder + d * vocabulary.target);
 }
 
-/** The largest model that the corpus can feed and, where there is a budget, that sees enough of it in time. */
+/** The largest model that suits the corpus and, if there is a budget, sees enough of it in time. */
 export function chooseRung(corpus: CorpusSize, time?: { readonly budget: number; readonly speed: number }): ModelSize {
   const fits = (rung: ModelSize): boolean =>
     corpus.target >= rung.corpus &&
@@ -81,7 +81,7 @@ export function warmupFor(updates: number): number {
   return Math.min(4000, Math.max(1, Math.round(updates / 5)));
 }
 
-/** Further passes over a corpus teach a model little that it would not know by heart. */
+/** More passes over a corpus mostly lead to memorisation. */
 const MOST_EPOCHS = 40;
 
 export const translationSizing: Sizing = {
@@ -127,7 +127,7 @@ async function choose(config: TranslationConfig, limits: SizingLimits): Promise<
   };
 }
 
-/** The keys that the user gives, over those of the rung; one table for all embeddings only where there is one vocabulary. */
+/** The keys that the user gives, over those of the rung; one table for all embeddings only if there is one vocabulary. */
 function modelOf(rung: ModelSize, keys: ModelKeys, { vocabulary }: CorpusSize): ModelKeys {
   const model: ModelKeys = { ...keys, ...rung.model, ...given(keys), preset: rung.model.preset };
   const apart = !vocabulary.shared && PRESETS[rung.model.preset].sharedEmbeddings === 'all';
@@ -140,7 +140,7 @@ function grouped(count: number): string {
   return Math.round(count).toLocaleString('en');
 }
 
-/** Where the corpus alone leaves a choice, an update of the third rung says how fast the machine is. */
+/** If the corpus alone leaves a choice, an update of the third rung measures the machine's speed. */
 async function rungWithin(
   corpus: CorpusSize,
   { budget, secondsOf }: SizingLimits,
@@ -155,7 +155,7 @@ async function rungWithin(
   return chooseRung(corpus, { budget, speed: (tokens * productsPerToken(measured, corpus)) / seconds });
 }
 
-/** What goes with a preset that the user has chosen. */
+/** The settings for a preset chosen by the user. */
 function rungOf(preset: Preset): ModelSize {
   return RUNGS.find(({ model }) => model.preset === preset && Object.keys(model).length === 1) ?? RUNGS[0];
 }

@@ -26,7 +26,7 @@ import { type Languages, loadLanguages, saveLanguages } from './text/languages.j
 /** A wait this long means "full sentence". */
 export const FULL = 1_000_000;
 
-/** What a run folder says about its model, besides the parameters. */
+/** What a run folder records about its model, besides the parameters. */
 export interface TranslationInfo {
   readonly model: TranslationModel;
   /** k of the main task wait-k. */
@@ -130,8 +130,8 @@ export function decidingAttention(model: MonotonicModel): SourceAttention {
 }
 
 /**
- * Fills an arena with the best parameters of a run with the same vocabularies: all of them where that was trained with
- * monotonic attention, else those of the Transformer that this model has too, the moving heads being new.
+ * Fills an arena with the best parameters of a run with the same vocabularies: all of them if it was trained with
+ * monotonic attention, otherwise those that this model shares with the Transformer; the moving heads are new.
  */
 export function warmStartMonotonic(folder: string, arena: Arena, languages: Languages, model: MonotonicModel): void {
   const { config } = openRun(folder);
@@ -169,7 +169,7 @@ function languagesOf(folder: string, { vocabulary }: TranslationModel): Language
 
 /**
  * Fills an arena with the best parameters of a run that was trained with the same vocabularies. Adapters of the arena
- * stay as they are; those of the run are merged into its other parameters.
+ * are unchanged; those of the run are merged into its other parameters.
  *
  * @param opened the run's parameters, merged
  */
@@ -218,7 +218,7 @@ export function warmStartTranslation(
   }
 }
 
-/** Keys that change what parameters mean without changing their shapes, with the values of runs that do not say them. */
+/** Keys that change the meaning of parameters but not their shapes, with the values of runs that do not have them. */
 const UNSHAPED = {
   heads: undefined,
   norm: 'post',

@@ -26,7 +26,7 @@ import {
   writeToyText,
 } from './toy.js';
 
-/** The keys of a configuration that say which sentences to train on. */
+/** The keys of a configuration that select the training sentences. */
 export interface TrainingDataConfig extends Pick<TranslationConfig, 'data' | 'model' | 'batch'> {
   readonly validation: { readonly split: string; readonly reward?: number };
   readonly corruption?: TranslationConfig['corruption'];
@@ -87,7 +87,7 @@ export class TrainingData {
     return this.data.corpus;
   }
 
-  /** Most target tokens in a batch. */
+  /** Maximum target tokens in a batch. */
   get tokens(): number {
     return this.options.maxTokens;
   }
@@ -115,7 +115,7 @@ export class TrainingData {
   }
 }
 
-/** The pairs that validate and, of a share above 0, those for schedulers, evenly spread over the split. */
+/** The validation pairs and, for a share above 0, those for schedulers, evenly spread over the split. */
 function divide(pairs: PairedSequences, share: number): [PairedSequences, PairedSequences | undefined] {
   if (share === 0) return [pairs, undefined];
   const all = Int32Array.from({ length: pairs.count }, (_, i) => i);
@@ -143,14 +143,14 @@ function requireFits({ splits }: CorpusSummary, names: readonly string[], maxPos
 
 const NOTHING = { longest: 0 };
 
-/** A corpus for as long as it is needed. */
+/** An open corpus. */
 export interface OpenData {
   readonly corpus: Corpus;
   /** Removes temporary files. */
   close(): void;
 }
 
-/** The language pairs that are made on the spot. */
+/** The language pairs that are generated on the fly. */
 const MADE: Readonly<Record<Exclude<TranslationDataConfig['from'], 'corpus'>, MadePair>> = {
   toy: { languages: toyLanguages, text: toyText },
   'verb-final': { languages: verbFinalLanguages, text: verbFinalText },
@@ -161,7 +161,7 @@ interface MadePair {
   text(seed: number, sizes: TextSizes): ToyText;
 }
 
-/** The corpus of a configuration. A pair that is made on the spot is written and prepared in a temporary folder. */
+/** The corpus of a configuration. A pair that is generated on the fly is written and prepared in a temporary folder. */
 export async function openData(config: TranslationDataConfig): Promise<OpenData> {
   if (config.from === 'corpus') return { corpus: openCorpus(config.folder), close: () => {} };
   const folder = mkdtempSync(join(tmpdir(), 'tcts-toy-'));
@@ -203,8 +203,8 @@ export interface ProblemOptions {
 type Learning = TranslationConfig['learning'];
 
 /**
- * The training of a model that takes the inputs of a loss, as `learning` of a configuration says: of all of its parameters,
- * or of those that are not `frozen`.
+ * The training of a loss model as configured in `learning`: of all of its parameters,
+ * or those that are not `frozen`.
  */
 export function createTraining<I extends InputTypes = typeof lossInputs>(
   model: Model<I>,
@@ -302,7 +302,7 @@ export function translationLearningRate(learning: Learning, updates?: number): L
 export function evaluatedData(run: string, corpus: string | undefined): { data: TranslationDataConfig; own: boolean } {
   const { problem } = openRun(run).config as { problem: { data: unknown } };
   if (problem.data === undefined) {
-    // Of a run that was imported.
+    // An imported run.
     if (corpus !== undefined) return { data: { from: 'corpus', folder: corpus }, own: false };
     throw new InputError('the run has no data, expected a corpus', { key: '--data', file: run });
   }
@@ -312,13 +312,13 @@ export function evaluatedData(run: string, corpus: string | undefined): { data: 
   return isOwn ? { data, own: true } : { data: { from: 'corpus', folder: corpus }, own: false };
 }
 
-/** Training pairs of which some come from a second origin, where sources have their halves swapped. */
+/** Training pairs, some from a second origin whose sources have their halves swapped. */
 export interface Scrambled extends PairedSequences {
   /** [pair]; 1 for the second origin: the feature `origin`. */
   readonly origin: Uint8Array;
 }
 
-/** Swaps the halves of the source in a share of the pairs, drawn by a seed of its own. Ends of sentences stay. */
+/** Swaps the halves of the source in a share of the pairs, drawn by its own seed. Ends of sentences stay. */
 export function scrambled(pairs: PairedSequences, share: number, seed: number): Scrambled {
   const random = new Random(seed).fork('corruption');
   const order = random.shuffle(Int32Array.from({ length: pairs.count }, (_, i) => i));
@@ -337,7 +337,7 @@ export function swapped(ids: ArrayLike<number>): Int32Array {
 }
 
 /**
- * Where the halves are swapped, the words that wait-m would have seen of the original come n/2 words later: a wait is
+ * If the halves are swapped, the words that wait-m would have seen of the original come n/2 words later: a wait is
  * unharmed if it is that much longer than the main one, or the longest there is.
  */
 export function scrambledOracle(

@@ -54,7 +54,7 @@ describe('a policy that is added to the list', () => {
   });
 
   it('is in the menu of the page, with its slider, for the models that it runs over', async () => {
-    // The server's threads have modules of their own: what adds the policy there is a file.
+    // The server's threads have their own modules: what adds the policy there is a file.
     const file = join(temporaryFolder(), 'policy.mjs');
     const built = pathToFileURL(resolve('dist/translate/policies/index.js')).href;
     const { create: _, ...described } = pairs;

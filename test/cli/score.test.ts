@@ -216,7 +216,7 @@ describeWithShared('tcts score latency', () => {
     ],
   ])('gives the figures of the vectors from %s', async (_, entry) => {
     const all = readSharedJson<Sequence[]>('vectors/latency/sentences.json');
-    // SimulEval measures delays beyond the source, too, which are refused here; test/metrics has them.
+    // SimulEval measures delays beyond the source, too, which are rejected here; test/metrics has them.
     const sequences = all.filter(({ delays, src_len }) => oddDelay({ delays, sourceLength: src_len }) === undefined);
     expect(all.length - sequences.length).toBe(ODD);
     const path = file('instances.jsonl', text(sequences.map((sequence) => JSON.stringify(entry(sequence)))));

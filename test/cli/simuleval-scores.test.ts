@@ -174,7 +174,7 @@ describe('computation-aware latency', () => {
     const { latency } = JSON.parse(
       readFileSync(join(run.folder, 'evaluation/test-wait-2-beam-5/scores.json'), 'utf8'),
     ).computationAware;
-    // A source of 0.05 ms is over before the first word: nothing is left but the time of computing.
+    // A source of 0.05 ms is over before the first word: nothing is left but computation time.
     expect(latency.AL).toBeGreaterThan(6);
     const plain = await tcts(run.folder, 'evaluate', '.', '--k', '2', '--all');
     expect(plain.stdout).toContain('No computation-aware latency: sentences were translated together');

@@ -131,7 +131,7 @@ describeWithMpi('mpirun -n N tcts train', () => {
   });
 });
 
-/** Waits until a job shows that it has done so many steps, and does something to its processes. */
+/** Waits until a job shows that it has done this many steps, and does something to its processes. */
 async function stopAt(
   steps: number,
   { child, ended }: ReturnType<typeof startTctsBy>,

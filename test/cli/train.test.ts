@@ -103,7 +103,7 @@ test('early stopping ends a run, and is refused where it cannot be meant', { tim
   expect(updates).toBe(best.update + 5 * 5);
   expect(stoppedEarly).toBe(true);
 
-  // Stopped between the best model and the end, a run goes on counting where it was.
+  // Stopped between the best model and the end, a run continues counting where it was.
   const paused = ['train', 'small.yaml', '--set', 'strategy.name=fixed', '--set', 'name=paused', ...stop.slice(0, 3)];
   expect(await tcts(folder, ...paused, '--until', String(best.update + 12))).toMatchObject({ code: 0, stdout: '' });
   const resumed = await tcts(folder, 'train', '--resume', 'runs/paused', '--quiet');

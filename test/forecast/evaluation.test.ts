@@ -26,7 +26,7 @@ const NETWORKS = [
   ['gat', { model: { name: 'gat', hidden: 4, layers: 1 } }],
 ] as const;
 
-/** A finished run in a folder of its own. */
+/** A finished run in its own folder. */
 async function makeRun(
   name: string,
   over: Record<string, unknown>,

@@ -120,7 +120,7 @@ describe('a walk-forward', () => {
     expect(windows!.reduce((sum, { days }) => sum + days, 0)).toBe(scores.days + 1);
     expect(meanIC).toBeCloseTo(scores.IC, 1);
     await expect(evaluateForecast(run, { split: 'validation' })).rejects.toThrow(/^--split: .*evaluate a member$/);
-    // After the last window its model goes on; before the first it does not know better.
+    // After the last window its model continues; before the first it does not know better.
     const { days } = await forecastDays(run, { from: '2015-06-11', to: '2015-06-12' });
     expect(days.map(({ date }) => date)).toEqual(['2015-06-11', '2015-06-12']);
   });

@@ -9,7 +9,7 @@ const every = (problem: ForecastProblem, batch: ForecastBatch, task: number) => 
   weights: new Float32Array(problem.sizeOf(batch)).fill(1),
 });
 
-/** The columns of some feature groups, a row a sample. */
+/** The columns of some feature groups, one row per sample. */
 async function featuresOf(problem: ForecastProblem, batch: ForecastBatch, groups: readonly string[]) {
   const width = remainingGroups(problem.features, [])
     .filter(({ name }) => groups.includes(name))

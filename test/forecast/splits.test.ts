@@ -50,7 +50,7 @@ describe('splits', () => {
       const before = everything(panel);
       const end = lastDayUntil(panel.calendar, dates[part][1]);
       const width = panel.fields.length;
-      // All prices of a day alike: prices that cross each other are refused.
+      // All prices of a day alike: prices that cross each other are rejected.
       const change = fc.tuple(
         fc.integer({ min: (end + 1) * panel.symbols.length, max: panel.values.length / width - 1 }),
         fc.oneof(fc.constant(NaN), fc.double({ min: 0.01, max: 100, noNaN: true })),

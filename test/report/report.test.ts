@@ -80,7 +80,7 @@ describe('a report on forecasts and translations', () => {
       [
         '| k | wait-k | wait-k\\* | TCTS |',
         '| --- | ---: | ---: | ---: |',
-        // The best of the made-up runs is after 30 updates: the third episode, that of wait-3.
+        // The best of the synthetic runs is after 30 updates: the third episode, that of wait-3.
         '| 1 | 21.00 | 22.00 / 3 | **23.00** |',
         '| 3 | 23.00 | 24.00 / 3 | **25.00** |',
         '',

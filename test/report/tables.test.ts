@@ -17,7 +17,7 @@ import {
 import { tablePicture } from '../../src/report/figures/figure.js';
 import { csvLines, csvTable, markdownTable } from '../../src/report/files.js';
 
-/** From the paper's table of stock trend forecasting, task set 𝒯₃, with made-up deviations. */
+/** From the paper's table of stock trend forecasting, task set 𝒯₃, with synthetic deviations. */
 const table: Table = {
   id: 'table',
   title: 'Results',

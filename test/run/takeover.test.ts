@@ -8,7 +8,7 @@ import { type DrawingRunOptions, startDrawingRun } from './drawing-run.js';
 import { temporaryFolder } from './temporary.js';
 
 // A process is frozen for longer than anybody waits for it, another one on another host takes its run over, and the
-// first goes on: while the second is at work, or when that is done. It is frozen right before a call that changes a
+// first continues: while the second is at work, or when that is done. It is frozen right before a call that changes a
 // file, after any look at the lock, so that the very next thing that it does is that change.
 const OVERLAPS = 24;
 const AT_ONCE = 4;

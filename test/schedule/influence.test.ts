@@ -7,7 +7,7 @@ import { advance, start, strategyConfig } from './trainings.js';
 
 const f32 = (...values: number[]) => Float32Array.from(values);
 
-/** Probability that the policy gives to the right task of each sample, after so many updates. */
+/** Probability that the policy gives to the right task of each sample, after this many updates. */
 async function rightShare(
   problem: 'knownAnswer' | 'contextual',
   seed: number,
@@ -84,7 +84,7 @@ test('a loss far beyond the mean counts as nine times the mean', () => {
 
 test('a sample that is hard for all tasks is no reason to avoid one of them', () => {
   const measurements = new Measurements(1, 3, 8);
-  // Hard for all tasks, and easy with one spoilt label: losses 8 and 8, medians 8 and 1, under a policy of mean loss 1.
+  // Hard for all tasks, and easy with one corrupted label: losses 8 and 8, medians 8 and 1, under a policy of mean loss 1.
   const rows = slopesOf({ ahead: f32(8, 8, 8, 1, 1, 8), behind: f32(8, 8, 8, 1, 1, 8) }, 3);
   for (let n = 0; n < 4; n++) measurements.add(f32(0, 0), rows);
   const { credits } = measurements.last({ ...measurements.credit([1, 0, 0]), loss: 1 });

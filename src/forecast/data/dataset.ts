@@ -13,7 +13,7 @@ import { chunks, dayChunks, fieldOffset, filterSamples, type PricePanel, type Sa
 /** Samples and the labels of all their tasks. */
 export interface Part {
   readonly samples: Samples;
-  /** [samples, K], as they are trained on; NaN where unknown. */
+  /** [samples, K], as they are trained on; NaN if unknown. */
   readonly labels: Float32Array;
 }
 
@@ -159,7 +159,7 @@ function loneStocks(panel: PricePanel, { dayStarts, day }: Samples, { transform 
 
 /**
  * What is to be said of windows that begin before the data do, whose first days are 0 to the model: nothing where the part
- * begins late enough, one note where some of its days do not. A part without a single whole window is refused.
+ * begins late enough, one note where some of its days do not. A part without a single whole window is rejected.
  */
 export function shortHistory({ calendar }: PricePanel, samples: Samples, window: number, part: string): Note[] {
   const first = samples.day[0];
@@ -189,7 +189,7 @@ export interface ForecastBatch {
   readonly positions: Int32Array;
   /** Features in the layout of the network. */
   readonly x: Float32Array;
-  /** Labels of all their tasks, [B, K]; NaN where unknown. Empty where they do not matter. */
+  /** Labels of all their tasks, [B, K]; NaN if unknown. Empty if they do not matter. */
   readonly labels: Float32Array;
 }
 
@@ -245,7 +245,7 @@ export function staleStocks(panel: PricePanel, train: Samples, share: number): S
 
 /**
  * The part with the main label of each stale sample replaced by the one that its stock had `days` trading days before;
- * NaN where it had none. Labels of the other tasks stay as they are.
+ * NaN if it had none. Labels of the other tasks stay as they are.
  */
 export function withStaleLabels(
   { samples, labels }: Part,

@@ -90,7 +90,7 @@ export function columnCount(spec: FeatureSpec): number {
   return featureWidth(spec) * spec.window;
 }
 
-/** `time-major`: [L, B, F] for recurrent models. `flat`: [B, F·L], a row a sample. */
+/** `time-major`: [L, B, F] for recurrent models. `flat`: [B, F·L], one row per sample. */
 export type Layout = 'time-major' | 'flat';
 
 /**

@@ -210,7 +210,7 @@ export class MedianMemory {
     this.length = 0;
   }
 
-  /** Adds x ∕ base of so many elements of two arrays in `besides`, from these places on; what is NaN is left out. */
+  /** Adds x ∕ base of this many elements of two arrays in `besides`, from these places on; what is NaN is left out. */
   addRatios(x: Float32Array, from: number, base: Float32Array, baseFrom: number, count: number): void {
     const to = this.values.byteOffset + this.length * BYTES;
     const [address, baseAddress] = [x.byteOffset + from * BYTES, base.byteOffset + baseFrom * BYTES];

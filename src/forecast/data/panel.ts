@@ -21,9 +21,9 @@ export interface PricePanel {
   readonly calendar: readonly string[];
   /** Stock codes, ascending by code point. */
   readonly symbols: readonly string[];
-  /** `FIELDS`, of which only the volume may be absent, then `vwap` where the source has it, then factors of one's own. */
+  /** `FIELDS`, of which only the volume may be absent, then `vwap` where the source has it, then your own factors. */
   readonly fields: readonly string[];
-  /** [day][stock][field]; NaN where nothing is known (suspended, not yet listed, delisted). */
+  /** [day][stock][field]; NaN if nothing is known (suspended, not yet listed, delisted). */
   readonly values: Float32Array;
   /** [day][stock]; 1 where the stock belongs to the market on that day. */
   readonly members: Uint8Array;
@@ -38,13 +38,13 @@ export interface DerivedFeatures {
   readonly names: readonly string[];
   /** [day][stock]; number of the row in `values`, −1 for none. */
   readonly rowOf: Int32Array;
-  /** [row][name]; NaN where unknown. */
+  /** [row][name]; NaN if unknown. */
   readonly values: Float32Array;
 }
 
 export interface IndexSeries {
   readonly symbol: string;
-  /** [day]; NaN where unknown. */
+  /** [day]; NaN if unknown. */
   readonly close: Float32Array;
 }
 

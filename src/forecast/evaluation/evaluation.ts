@@ -58,14 +58,14 @@ export interface ForecastFigures {
   readonly scores: ForecastScores;
   /** What a day of windows, horizons and turnover is: a day, or a bar of intraday or weekly prices. */
   readonly bar: 'day' | 'bar';
-  /** Trading days that a label covers: a return of the quintiles is one over so many days. */
+  /** Trading days that a label covers: a return of the quintiles is one over this many days. */
   readonly labelDays: number;
   /** Mean return of each fifth of the stocks, the highest forecasts first. */
   readonly quintiles: readonly number[];
   readonly backtest: {
     /** Days from a forecast to its trade. */
     readonly delay: number;
-    /** False where a trade is at the very close that its forecast is made from: an upper bound. */
+    /** False if a trade is at the very close that its forecast is made from: an upper bound. */
     readonly executable: boolean;
     readonly benchmark: string;
     readonly portfolio: Risk;

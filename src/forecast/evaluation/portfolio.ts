@@ -151,7 +151,7 @@ export interface Decision {
  * index of the stock. Unlike qlib's, a stock with a forecast is not sold when the market is too small to offer another for it.
  *
  * @param held stocks in the portfolio
- * @param forecasts of each stock, NaN where there is none
+ * @param forecasts of each stock, NaN if there is none
  */
 export function topkDrop(held: readonly number[], forecasts: ArrayLike<number>, top: number, drop: number): Decision {
   const rank = (a: number, b: number): number => {

@@ -14,7 +14,7 @@ export interface DataFormat<S extends FormatSchema = FormatSchema> {
   readonly schema: S;
   /** For people, as in "prices as a CSV file". */
   readonly title: string;
-  /** What its data are called where it makes them up. Default: it reads them. */
+  /** The name of its data if it generates them. Default: it reads them. */
   readonly madeUp?: string;
   /** Whether a path that is given without a format is one of these. Default: never. */
   recognises?(path: string, isFolder: boolean): boolean;
@@ -58,7 +58,7 @@ export type FormatSchema = z.ZodObject<{ format: z.ZodLiteral<string> }, z.core.
 /** Options of a reader: the keys of its schema without the name of the format. */
 export type ReaderOptions<S extends FormatSchema> = Omit<z.input<S>, 'format'>;
 
-/** Types a description by its schema; it is added to the list as one of any schema. */
+/** Checks a description against its schema's type; the list holds descriptions of any schema. */
 export function dataFormat<S extends FormatSchema>(format: DataFormat<S>): DataFormat<S> & DataFormat {
   return format as DataFormat<S> & DataFormat;
 }

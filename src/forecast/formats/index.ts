@@ -24,7 +24,7 @@ import { qlib } from './qlib.js';
 import { synthetic } from './synthetic.js';
 
 /**
- * Every data format, in the order in which people see them and in which a path is recognised. One of one's own is added
+ * Every data format, in the order shown to users and in which a path is recognised. One of one's own is added
  * at its end, before the first configuration is read.
  */
 export const formats: DataFormat[] = [qlib, csv, parquet, synthetic];
@@ -70,7 +70,7 @@ async function readOwn(config: DataConfig, options: ReadOptions, run: string | u
   return { ...reading, keep: (folder) => writeCache(fileOf(folder), key, reading) };
 }
 
-/** Data in place of that of a configuration. */
+/** Data instead of that of a configuration. */
 export interface OtherData {
   /** Prices in any known format. Default: the configuration's own. */
   readonly data?: string;
@@ -214,7 +214,7 @@ export function writeCache(file: string, key: string, { panel, cleaned, notes }:
   }
 }
 
-/** The reading of this key; undefined where the file is not there, is of another one, or is not whole. */
+/** The reading of this key; undefined if the file is not there, is of another one, or is not whole. */
 export function readCache(file: string, key: string): Reading | undefined {
   if (!existsSync(file)) return undefined;
   const bytes = readBytes(file);

@@ -41,12 +41,12 @@ export function readParquet(source: ReaderOptions<typeof schema>, patience?: num
 }
 
 /**
- * Reads prices from one long Parquet file: a row a stock and day, with the columns date (a DATE, a TIMESTAMP at midnight,
+ * Reads prices from one long Parquet file: one row per stock and day, with the columns date (a DATE, a TIMESTAMP at midnight,
  * or text), symbol (text), open, high, low, close, volume (and vwap). A null is a missing value. The line of an error is
  * the number of the row, from 1.
  *
  * @param patience milliseconds the decoder may take for an answer, and a second more for each megabyte: decoding is some
- *   hundred times faster, but damaged bytes can keep it busy for ever
+ *   hundred times faster, but damaged bytes can keep it busy forever
  */
 async function read(source: ParquetSource, options: ReadOptions, patience = 10_000): Promise<Reading> {
   const decoder = new ParquetDecoder(source.path, patience);
@@ -121,7 +121,7 @@ export interface ParquetOutline {
 }
 
 /**
- * Decodes a Parquet file in a thread of its own: on damaged bytes the decoder may loop without end or fill the memory,
+ * Decodes a Parquet file in its own thread: on damaged bytes the decoder may loop without end or fill the memory,
  * and only a thread can be stopped. Whatever goes wrong is an `InputError`. Must be closed.
  */
 export class ParquetDecoder {

@@ -45,7 +45,7 @@ export function readQlib(options: ReaderOptions<typeof schema>): Reading {
  * - `instruments/<market>.txt`: membership spells;
  * - `features/<code>/<field>.day.bin`: little-endian float32; element 0 is the calendar index of element 1.
  *
- * A series that is not there is all NaN. The series of one stock must cover the same days: one that is shorter than the
+ * A series that does not exist is all NaN. The series of one stock must cover the same days: one that is shorter than the
  * others has been truncated.
  */
 function read(source: z.output<typeof schema>, options: ReadOptions = {}): Reading {

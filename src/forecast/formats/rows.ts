@@ -98,7 +98,7 @@ export class RowTable {
   }
 
   /**
-   * @param value the value of field `f` of this row, NaN where the source has none; where an adjusted close is named, the
+   * @param value the value of field `f` of this row, NaN if the source has none; where an adjusted close is named, the
    *   field behind the last
    */
   add(date: string, symbol: string, value: (f: number) => number, file: string, line: number): void {
@@ -233,7 +233,7 @@ export class RowTable {
     return moment;
   }
 
-  /** Says which key would read a date that is refused. */
+  /** Says which key would read a date that is rejected. */
   private advice(date: string): string {
     const text = date.trim();
     const { dateOrder, intraday } = this.source;

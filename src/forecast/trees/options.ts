@@ -83,7 +83,7 @@ export function treeKeys(): { [key in ConfigKey]: z.ZodDefault<z.ZodType<number>
   return Object.fromEntries(keys);
 }
 
-/** The options with LightGBM's defaults for those that are left out; refuses what is none. */
+/** The options with LightGBM's defaults for those that are left out; rejects what is none. */
 export function treeOptions(given: Partial<TreeOptions> = {}): TreeOptions {
   const known: Readonly<Record<string, Option<unknown>>> = OPTIONS;
   const unknown = Object.keys(given).find((key) => !(key in known));

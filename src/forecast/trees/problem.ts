@@ -138,7 +138,7 @@ export interface TreesState {
   readonly trees?: BoostedTreesJson;
 }
 
-/** Features as the trees see them: relative prices and volumes as they are, NaN where missing. */
+/** Features as the trees see them: relative prices and volumes as they are, NaN if missing. */
 function tableOf(panel: PricePanel, spec: FeatureSpec, samples: Samples): FeatureTable {
   return {
     rows: samples.length,

@@ -68,7 +68,7 @@ export interface BleuLatencyPoint {
   readonly AP: number;
   readonly AL: number;
   readonly bleu: number;
-  /** Ends of the confidence interval of BLEU; NaN where there is none. */
+  /** Ends of the confidence interval of BLEU; NaN if there is none. */
   readonly low: number;
   readonly high: number;
 }
@@ -171,7 +171,7 @@ function thinned<T>(points: readonly T[]): T[] {
   return points.filter((_, i) => i % step === 0 || i === points.length - 1);
 }
 
-/** A point of a line, with the ends of its band where there is one. */
+/** A point of a line, with the ends of its band if there is one. */
 export interface LinePoint {
   readonly x: number | Date;
   readonly y: number;

@@ -78,7 +78,7 @@ function modelOf({ keys }: Setting): unknown {
   return keys.get('problem.model.name');
 }
 
-/** Undefined where the two have fewer than two evaluated seeds in common, or too few days. */
+/** Undefined if the two have fewer than two evaluated seeds in common, or too few days. */
 function seedsAndDays(
   { candidate, baseline }: Comparison,
   reader: Pick<SeriesReader, 'series'>,

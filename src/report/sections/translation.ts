@@ -210,7 +210,7 @@ export function signaturesOf(figures: readonly PolicyFigures[]): string {
   return [...new Set(figures.map(({ signature }) => signature))].join(' and ');
 }
 
-/** What SimulEval's latency counts. */
+/** Unit of SimulEval's latency. */
 function unitsOf(figures: readonly PolicyFigures[]): string {
   const units = new Set(figures.map(({ unit }) => unit));
   return [...units].map((unit) => (unit === 'word' ? 'words' : 'characters')).join(' or ');

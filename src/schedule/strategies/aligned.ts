@@ -15,8 +15,8 @@ type AlignedOptions = z.output<typeof optionsSchema>;
 
 /**
  * Tasks whose gradients point where the main task's validation gradient points, in the manner of DDS (Wang et al.
- * 2020): the reward of a task is the cosine of the two. All K cosines are measured, so that the expected reward
- * J = Σ p_T R_T with p = softmax(ψ) is ascended exactly instead of with one sampled action:
+ * 2020): the reward of a task is the cosine of the two. All K cosines are measured, so the expected reward
+ * J = Σ p_T R_T with p = softmax(ψ) is maximised exactly instead of with one sampled action:
  *
  *     R_T = cos(∇θ ℓ(batch, T), ∇θ ℓ_main(D_v)),   ψ_T ← ψ_T + η p_T (R_T − Σ p R)
  */

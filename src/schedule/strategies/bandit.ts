@@ -29,16 +29,16 @@ const optionsSchema = z.strictObject({
 type BanditOptions = z.output<typeof optionsSchema>;
 
 /**
- * A scheduler that sees nothing of the sample, with the same episode reward A as the learned one. n_T of the N samples of
+ * A scheduler that does not look at the sample, with the same episode reward A as the learned one. n_T of the N samples of
  * an episode were given the task T.
  *
  *     weights    p = (1 − γ) softmax(w) + γ/K,   w_T ← w_T + η · A · (n_T − N p_T) / √N
  *     thompson   p = (1 − γ) 1[T = a] + γ/K,     a = argmax_T N(m_T, 1/(1 + c_T))
  *
- * `weights` is the gradient of Σ log p over the episode, centred, and over √N as in `learned`: n_T is N p_T ± √N, so that
- * the step has one size for all lengths of episodes. `thompson` (Thompson 1933, with a discount for rewards that drift:
- * Raj & Kalyani 2017) has c_T = Σ dᵉ of the episodes with the task a = T, and m_T = Σ dᵉ A / (1 + c_T): as an episode has
- * one task rather than a mix that hardly differs from the last, its reward tells far more of the task.
+ * `weights` is the gradient of Σ log p over the episode, centred, and over √N as in `learned`: n_T is N p_T ± √N, so
+ * the step has one scale for any episode length. `thompson` (Thompson 1933, with a discount for rewards that drift:
+ * Raj & Kalyani 2017) has c_T = Σ dᵉ of the episodes with the task a = T, and m_T = Σ dᵉ A / (1 + c_T): since an episode has
+ * one task rather than a mix that hardly differs from the last, its reward says far more about the task.
  */
 class Bandit<Batch> implements Strategy<Batch> {
   readonly name = 'bandit';

@@ -6,8 +6,8 @@ import { describeStrategy, type Strategy, taskKey } from '../strategy.js';
 import { oneHotDistribution, repeated } from './distribution.js';
 
 /**
- * Wait-k*: one model after the other, each trained on one task alone from the same start and on the same batches. The
- * state of the model that was best on the main task's validation data is what is left in the end.
+ * Wait-k*: several models in sequence, each trained on one task from the same start and on the same batches. The
+ * state of the model that validated best on the main task is the result.
  */
 class BestFixed<Batch> implements Strategy<Batch> {
   readonly name = 'best-fixed';

@@ -34,7 +34,7 @@ export const curriculum = describeStrategy({
   },
 });
 
-/** Options left at null are the problem's. */
+/** Options left at null come from the problem. */
 type Ends = { readonly [K in keyof CurriculumOrder]: CurriculumOrder[K] | null };
 
 function curriculumEnds<Batch>(problem: Problem<Batch>, options: Ends): { start: number; end: number } {
@@ -62,7 +62,7 @@ function curriculumEnds<Batch>(problem: Problem<Batch>, options: Ends): { start:
 
 /**
  * m = M − ⌊(t − 1)/t_max · (M − k + 1)⌋ for a start M and an end k ≤ M, and its mirror image for an end above the
- * start. The division comes last, so that no rounding moves the border of a stage.
+ * start. The division comes last, so rounding cannot move the border of a stage.
  */
 export function curriculumTask(start: number, end: number, t: number, tMax: number): number {
   const stage = Math.floor(((t - 1) * (Math.abs(end - start) + 1)) / tMax);

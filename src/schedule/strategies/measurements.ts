@@ -2,7 +2,7 @@ import type { Random } from '../../random.js';
 import type { Snapshot } from '../../run/index.js';
 import type { ShiftedLosses } from '../problem.js';
 
-/** How slopes become credits under a policy, from the measurements in memory. */
+/** How slopes become credits under a distribution, from the measurements in memory. */
 export interface Credit {
   /** Mean |d| of each task. */
   readonly scales: readonly number[];
@@ -14,7 +14,7 @@ export interface Credit {
   readonly means: readonly number[];
 }
 
-/** Samples on all tasks: [n, K], NaN where unknown. */
+/** Samples on all tasks: [n, K], NaN if unknown. */
 export interface Slopes {
   /** d: slope of √ℓ along the shift. */
   readonly slopes: Float32Array;
@@ -29,7 +29,7 @@ interface Measurement extends Slopes {
   readonly features: Float32Array;
 }
 
-/** Of each task; they stay what they are, whatever the policy. */
+/** Of each task; independent of the distribution. */
 interface Means {
   /** Of |d|. */
   readonly slopes: readonly number[];
@@ -37,7 +37,7 @@ interface Means {
   readonly losses: readonly number[];
 }
 
-/** What the losses at two points say. */
+/** What the losses at two points show. */
 export function slopesOf({ ahead, behind }: Pick<ShiftedLosses, 'ahead' | 'behind'>, K: number): Slopes {
   const losses = ahead.map((loss, at) => (loss + behind[at]) / 2);
   return {
@@ -47,7 +47,7 @@ export function slopesOf({ ahead, behind }: Pick<ShiftedLosses, 'ahead' | 'behin
   };
 }
 
-/** Of the known values, the lower one of two; 0 where there is none. */
+/** Median of the known values, the lower of two; 0 if there are none. */
 function median(values: Float32Array): number {
   const known = values.filter((value) => !Number.isNaN(value)).sort();
   return known.length === 0 ? 0 : known[Math.floor((known.length - 1) / 2)];
@@ -57,16 +57,16 @@ function median(values: Float32Array): number {
  * The last measurements of `influence`: features of some samples, and the slopes and sizes of their losses on all tasks.
  *
  * The gradient of a squared error ℓ = e² is a direction times a size, ∇ℓ = 2e·∇e. The credit of a decision has a part for
- * each: how steadily the direction agrees with the main task's, and the noise that a loss far above the usual adds,
+ * each: how consistently the direction agrees with the main task's, and the noise added by an unusually large loss,
  *
  *     credit_iT = d̂_iT ∕ ρ − ½ max(0, min(ℓ_iT ∕ ℓ̄ᵢ, LARGEST) − NORMAL),   d̂ = d ∕ √(d² + s_T²),   d = √ℓ(θ + u) − √ℓ(θ − u)
  *
- * with ℓ̄ᵢ the mean loss of what is trained now, or the median loss of the sample over its tasks if that is more: a sample
- * that is hard for all tasks is no reason to avoid one of them, a label far worse than its siblings is. An optimiser that
+ * with ℓ̄ᵢ the current mean training loss, or the sample's median loss over its tasks if that is larger: a sample
+ * that is hard for all tasks is no reason to avoid one of them; a label far worse than its siblings is. An optimiser that
  * normalises its step, as Adam does, moves the main loss by S ∕ √N with the mean slope S of what is trained and the mean
- * square N of its gradients: its logarithm has the derivative r ∕ S − r² ∕ 2N by the probability of a decision, of which
- * this is a version that few outliers cannot spoil. d̂ is a matter of sign: a label of pure noise has a mean of 0, however
- * large its gradients are. In the mean the credit is 1 for the best task, 0 for a useless one, and far less for labels
+ * square N of its gradients: its logarithm has the derivative r ∕ S − r² ∕ 2N by the probability of a decision;
+ * this is a version that is robust to outliers. d̂ is about sign: a label of pure noise has a mean of 0, however
+ * large its gradients are. On average the credit is 1 for the best task, 0 for a useless one, and far less for labels
  * whose noise makes large gradients.
  */
 export class Measurements {
@@ -106,7 +106,7 @@ export class Measurements {
     return { ...rule, means: this.overall(credits) };
   }
 
-  /** So many measured samples with their credits [n, K], drawn with repetition. */
+  /** Measured samples with their credits [n, K], drawn with replacement. */
   draw(count: number, credit: Credit, random: Random): { features: Float32Array; credits: Float32Array } {
     const { width, tasks: K } = this;
     const features = new Float32Array(count * width);
@@ -173,7 +173,7 @@ export class Measurements {
     return { slopes: this.perTask(of, of.slopes.map(Math.abs)), losses: this.perTask(of, of.losses) };
   }
 
-  /** For each task, the mean of values [n, K] where the slope is known; NaN where none is. */
+  /** For each task, the mean of values [n, K] where the slope is known; NaN if none is. */
   private perTask({ slopes }: Slopes, values: Float32Array | Float64Array): number[] {
     const { tasks: K } = this;
     return Array.from({ length: K }, (_, task) => {
@@ -220,7 +220,7 @@ function squash(slope: number, scale: number): number {
   return slope === 0 ? 0 : slope / Math.sqrt(slope * slope + scale * scale);
 }
 
-/** The mean of the known values; 0 where there is none. */
+/** The mean of the known values; 0 if there are none. */
 export function meanOf(values: readonly number[]): number {
   const known = values.filter((value) => !Number.isNaN(value));
   return known.length === 0 ? 0 : known.reduce((a, b) => a + b, 0) / known.length;

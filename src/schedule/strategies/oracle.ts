@@ -5,7 +5,7 @@ import { stateOnly } from '../snapshots.js';
 import { describeStrategy, type Strategy } from '../strategy.js';
 import { entropyOf, sampleRows } from './distribution.js';
 
-/** What a problem with a known answer says is right for each sample: an upper bound for other strategies. */
+/** What a problem with a known answer declares right for each sample: an upper bound for other strategies. */
 export const oracle = describeStrategy({
   name: 'oracle',
   summary: 'The tasks that the problem knows to be right, if its answer is known.',
@@ -40,9 +40,9 @@ function drawnFromAnswer<Batch>(problem: Problem<Batch>, seed: Random): Strategy
 }
 
 /**
- * The oracle of a problem in which some tasks are spoilt for some samples, [size, K]. Where none is: half the main task,
- * half the others alike, which is no worse than either alone on the problems here. Where some are: the remaining tasks
- * alike.
+ * The oracle of a problem in which some tasks are corrupted for some samples, [size, K]. For clean samples: half the main task,
+ * half the others equally, which is no worse than either alone on the problems here. Otherwise: the remaining tasks
+ * equally.
  */
 export function oracleRows(
   size: number,

@@ -2,8 +2,8 @@ import type { Snapshot } from '../../run/index.js';
 import type { Scale } from './scheduler.js';
 
 /**
- * Which features tell which task suits a sample: for each feature and task, the covariance of the feature with the
- * advantage of the task over the samples of a measurement. A feature counts by the evidence that one of them is not 0,
+ * Which features show which task suits a sample: for each feature and task, the covariance of the feature with the
+ * advantage of the task over the samples of a measurement. A feature counts by the evidence that one of these is not 0,
  * and not at all without any.
  */
 export class Relevance {
@@ -20,7 +20,7 @@ export class Relevance {
     this.evidence = new Evidence(width * tasks);
   }
 
-  /** Takes in a measurement: features [n, F] with their scale, credits [n, K]. */
+  /** Adds a measurement: features [n, F] with their scale, credits [n, K]. */
   add(features: Float32Array, credits: Float32Array, { mean, inverseStd }: Scale): void {
     const { width: F, tasks: K } = this;
     const n = features.length / F;
@@ -41,7 +41,7 @@ export class Relevance {
     return this.relevances.reduce((most, relevance) => Math.max(most, relevance), 0);
   }
 
-  /** The scale with every feature weighed. */
+  /** The scale with every feature weighted. */
   weigh({ mean, inverseStd }: Scale): Scale {
     return { mean, inverseStd: inverseStd.map((scale, j) => scale * this.relevances[j]) };
   }
@@ -62,7 +62,7 @@ export class Relevance {
   }
 }
 
-/** credit_iT less the mean of its sample, and of what is left less the mean of its task. */
+/** credit_iT minus the mean of its sample, then minus the mean of its task. */
 function centred(credits: Float32Array, K: number): Float32Array {
   const n = credits.length / K;
   const centred = credits.slice();
@@ -80,9 +80,9 @@ function centred(credits: Float32Array, K: number): Float32Array {
 }
 
 /**
- * How sure it is that each of several effects is not 0, given one estimate of all of them per measurement.
+ * How certain it is that each of several effects is not 0, given one estimate of each per measurement.
  *
- * An effect must pass a test that stays valid however often it is looked at. Its statistic is the likelihood ratio of
+ * An effect must pass a test that stays valid under repeated looks. Its statistic is the likelihood ratio of
  * a mean against 0,
  *
  *     z² = ν ln(1 + t² ∕ ν),   t = mean ∕ standard error,   ν = n − 1
@@ -106,12 +106,12 @@ export class Evidence {
     this.strongest = new Float64Array(effects);
   }
 
-  /** The weight of each effect, from 0 for chance to 1 for certainty. What was certain once remains so. */
+  /** The weight of each effect, from 0 for chance to 1 for certainty. It never decreases after certainty. */
   get weights(): Float64Array {
     return this.strongest;
   }
 
-  /** Takes in one estimate of every effect. */
+  /** Adds one estimate of every effect. */
   add(estimates: Float32Array): void {
     const { kept, effects, strongest } = this;
     kept.push(estimates);
@@ -172,7 +172,7 @@ function moments(estimates: readonly Float32Array[], effects: number): Moments {
   return { means, squares, correlations };
 }
 
-/** t² of an effect, with the correlation that it shows or that all show on average if that is more. */
+/** t² of an effect, with its own correlation or the average of all, whichever is larger. */
 function squaredT(mean: number, squares: number, correlation: number, n: number): number {
   if (mean === 0) return 0;
   if (squares === 0) return Number.POSITIVE_INFINITY;
@@ -180,7 +180,7 @@ function squaredT(mean: number, squares: number, correlation: number, n: number)
   return mean ** 2 / (((squares / (n - 1) / n) * (1 + r)) / (1 - r));
 }
 
-/** The probability with which anything at all passes by chance. */
+/** The probability that anything passes by chance. */
 const ALPHA = 1e-3;
 /** Measurements before anything can pass. */
 const FEWEST = 4;

@@ -7,7 +7,7 @@ import { oneHotDistribution, repeated } from './distribution.js';
 const percentage = z.number().min(0).lt(100);
 
 /**
- * Self-paced learning of the main task (appendix E.2 (2)): of every batch the τ % of samples with the largest losses
+ * Self-paced learning of the main task (appendix E.2 (2)): in every batch the τ % of samples with the largest losses
  * are left out, where τ changes linearly over the training.
  */
 export const selfPaced = describeStrategy({

@@ -3,7 +3,7 @@ import type { Status } from '../problem.js';
 import { describeStrategy } from '../strategy.js';
 import { drawnFrom, oneHotDistribution } from './distribution.js';
 
-/** A fixed mix of the tasks; towards the end, if wanted, the main task alone. */
+/** A fixed mix of the tasks; optionally the main task alone towards the end. */
 export const staticMix = describeStrategy({
   name: 'static',
   summary: 'A fixed mix of the main task and its siblings.',

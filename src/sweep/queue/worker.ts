@@ -26,18 +26,18 @@ export interface WorkerOptions {
   readonly runs: string;
   /** Name of the queue. Default `runs`. */
   readonly name?: string;
-  /** Cores that jobs keep busy together; one that asks for more runs alone. Default those of the machine. */
+  /** Cores used by all jobs together; one that needs more runs alone. Default all. */
   readonly cores?: number;
   /** Jobs at a time. Default as many as the cores allow. */
   readonly concurrency?: number;
   /**
-   * Seconds without a sign of life after which a job is given to another worker: in a third of it, a process must be
-   * able to end its step and save itself. Default 30.
+   * Seconds without a heartbeat after which a job is given to another worker: within a third of it, a process must be
+   * able to finish its step and save its state. Default 30.
    */
   readonly leaseSeconds?: number;
-  /** Fires to stop: the worker's jobs save their state and go back to the queue. */
+  /** Fires to stop: the worker's jobs save their state and return to the queue. */
   readonly signal: AbortSignal;
-  /** Hears what happens, one line at a time. Default none. */
+  /** Receives log lines. Default none. */
   readonly note?: (line: string) => void;
   /** What runs a job. Default `runJob`. */
   readonly run?: typeof runJob;
@@ -45,12 +45,12 @@ export interface WorkerOptions {
 
 /**
  * Takes jobs from a queue in Redis and runs them, until `signal` fires. A worker that is itself at fault (its version
- * is another one, its folder is not the shared one or cannot be written to) gives its jobs back and throws.
+ * differs, its folder is not the shared one or is not writable) returns its jobs and throws.
  *
- * BullMQ locks jobs, finds those whose worker was lost, gives them to another, counts how often, and orders the queue.
- * Ours is what it cannot know: how many cores a job needs (jobs are fetched one by one, and given back if they do not
- * fit), that a training must have saved itself *before* its lock runs out while Redis is silent (`Lease`), and that the
- * worker before is really gone although Redis may have lost its memory (`beginAttempt`).
+ * BullMQ locks jobs, detects lost workers, gives their jobs to others, counts how often, and orders the queue.
+ * Ours is what it cannot know: how many cores a job needs (jobs are fetched one by one, and returned if they do not
+ * fit), that a training must save its state *before* its lock expires while Redis is silent (`Lease`), and that the
+ * previous worker is really gone although Redis may have lost its data (`beginAttempt`).
  */
 export async function serveQueue(url: string, options: WorkerOptions): Promise<void> {
   const { name = QUEUE_NAME, leaseSeconds = 30, note = () => {} } = options;
@@ -71,7 +71,7 @@ export async function serveQueue(url: string, options: WorkerOptions): Promise<v
   try {
     await new QueueWorker(worker, { ...options, shared, leaseSeconds, note, outages }).serve();
   } finally {
-    // By force: a regular close would wait for a Redis that is away.
+    // Forced: a regular close would wait for a Redis that is away.
     await worker.close(true);
   }
 }
@@ -89,7 +89,7 @@ class QueueWorker {
   private readonly budget: CoreBudget;
   private readonly attended = new Map<string, Promise<void>>();
   private readonly fault = new AbortController();
-  /** Fires when nothing more is to be begun. */
+  /** Fires when nothing more is to be started. */
   private readonly ending: AbortSignal;
 
   constructor(worker: Worker<Message>, settings: Settings) {
@@ -102,7 +102,7 @@ class QueueWorker {
 
   async serve(): Promise<void> {
     await this.worker.startStalledCheckTimer();
-    // A fetch that is under way returns soon, unless Redis is away.
+    // A pending fetch returns soon, unless Redis is away.
     const patience = once(this.ending, 'abort').then(() => sleep(2000 * POLL_SECONDS));
     await Promise.race([this.takeJobs(), patience]);
     await Promise.all(this.attended.values());
@@ -128,7 +128,7 @@ class QueueWorker {
     }
   }
 
-  /** Runs a job beside the others, or gives it back if there are not enough cores now. */
+  /** Runs a job alongside the others, or returns it if there are not enough cores now. */
   private async begin(held: HeldJob): Promise<void> {
     if (this.ending.aborted) return held.giveBack();
     const cores = held.message?.cores ?? 1;
@@ -163,7 +163,7 @@ class QueueWorker {
     }
   }
 
-  /** Throws if the fault is this worker's. */
+  /** Throws if this worker is at fault. */
   private async attempt(held: HeldJob): Promise<Outcome> {
     const { shared, leaseSeconds } = this.settings;
     requireSameVersion(held.data);
@@ -347,7 +347,7 @@ export class Lease {
 interface Moment {
   /** Fine, but on Linux it stands still while the machine is asleep. */
   readonly process: number;
-  /** Coarse, and goes on (CLOCK_BOOTTIME). */
+  /** Coarse, and keeps running (CLOCK_BOOTTIME). */
   readonly machine: number;
 }
 

@@ -91,7 +91,7 @@ class Settings {
     throw new InputError(`expected true or false, found ${JSON.stringify(value)}`, { file: this.file, key });
   }
 
-  /** Refuses a value that the model cannot express. */
+  /** Rejects a value that the model cannot express. */
   require(key: string, expected: unknown): void {
     const value = this.get(key);
     if (value === undefined || value === expected) return;

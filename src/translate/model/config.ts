@@ -37,7 +37,7 @@ export function adapted(p: Parameters, { adapters }: TranslationModelConfig): Pa
   return adapters ? p.adapted({ ...adapters, layers: adapters.on.map((name) => ADAPTED[name]) }) : p;
 }
 
-/** Adapters change a model that is there: the run that it starts from must be named. */
+/** Adapters modify an existing model: the run it starts from must be named. */
 export function requireStart({
   model,
   warmStart,
@@ -56,7 +56,7 @@ export function isAdapter(name: string): boolean {
   return /\.lora_[AB]\.weight$/.test(name);
 }
 
-/** The sizes of a Transformer for translation, as it is built. */
+/** The sizes of a Transformer for translation. */
 export interface TranslationModelConfig {
   readonly encoderLayers: number;
   readonly decoderLayers: number;
@@ -76,29 +76,29 @@ export interface TranslationModelConfig {
   readonly norm?: 'post' | 'pre';
   /** Between the two feed-forward layers. Default relu. */
   readonly activation?: Activation;
-  /** Sinusoidal positions as fairseq or as Marian numbers and spaces them. Default fairseq. */
+  /** Sinusoidal positions in fairseq's or Marian's form. Default fairseq. */
   readonly positions?: 'fairseq' | 'marian';
-  /** Whether embeddings are multiplied with √d. Default true. */
+  /** Whether embeddings are multiplied by √d. Default true. */
   readonly scaleEmbeddings?: boolean;
   /** Whether a bias is added to the logits. Default false. */
   readonly outputBias?: boolean;
-  /** The token that the decoder takes in first. Default eos. */
+  /** The decoder's start token. Default eos. */
   readonly start?: 'eos' | 'pad';
-  /** Low-rank adapters, which alone are trained. Default none: everything is. */
+  /** Low-rank adapters; only they are trained. Default none: everything is trained. */
   readonly adapters?: ModelAdapters;
-  /** Which tables are one: none, target embedding and output projection, or these and the source embedding. */
+  /** Which tables are shared: none, target embedding and output projection, or these and the source embedding. */
   readonly sharedEmbeddings: 'none' | 'decoder' | 'all';
   /**
-   * `unidirectional`: a source token sees the tokens before it, so that reading one more encodes one more (appendix B).
-   * `bidirectional`: every token sees all that have been read, so that reading one more encodes all of them again
+   * `unidirectional`: a source token sees the tokens before it, so reading one more encodes one more (appendix B).
+   * `bidirectional`: every token sees all that have been read, so reading one more encodes all of them again
    * (Ma et al. 2019).
    */
   readonly encoder: 'unidirectional' | 'bidirectional';
-  /** Longest sentence, its end counted, on either side. */
+  /** Longest sentence, including its end, on either side. */
   readonly maxPositions: number;
 }
 
-/** A configuration with the sizes of its vocabularies: all that the shapes of the parameters follow from. */
+/** A configuration with the sizes of its vocabularies, which determine the shapes of the parameters. */
 export interface TranslationModel extends TranslationModelConfig {
   readonly vocabulary: { readonly source: number; readonly target: number };
 }
@@ -187,7 +187,7 @@ const modelKeys = section({
     .enum(['unidirectional', 'bidirectional'])
     .default('unidirectional')
     .describe('Encode each source token once, or all of them again whenever another one is read (Ma et al. 2019).'),
-  // A table of width × maxPositions numbers is made for it, and attention takes the square of it.
+  // It takes a table of width × maxPositions numbers, and attention is quadratic in it.
   maxPositions: z
     .int()
     .min(2)
@@ -206,14 +206,14 @@ export const modelSchema = z
 /** The checked `model` of a configuration. */
 export type ModelKeys = z.output<typeof modelSchema>;
 
-/** A size that is not `auto`, or no longer. */
+/** A size that is not `auto`, or no longer is. */
 export function requireChosen<T>(value: T, key: string): Exclude<T, 'auto'> {
   if (value !== 'auto') return value as Exclude<T, 'auto'>;
   const sentence = 'found "auto", which only tcts train and tcts init replace by a size; expected the size';
   throw new InputError(sentence, { key: `problem.${key}` });
 }
 
-/** The preset with the keys that are given laid over it, for vocabularies of these sizes. */
+/** The preset, overridden by the given keys, for vocabularies of these sizes. */
 export function translationModel(
   { preset, ...keys }: ModelKeys,
   vocabulary: { readonly source: number; readonly target: number; readonly shared: boolean },
@@ -242,7 +242,7 @@ export function evaluationMode(model: TranslationModel): TranslationModel {
   return { ...model, dropout: 0, attentionDropout: 0, activationDropout: 0 };
 }
 
-/** The file of a run folder that says which model it holds. */
+/** The file of a run folder that describes its model. */
 export function modelFile(run: string): string {
   return join(run, 'model.json');
 }
@@ -258,10 +258,10 @@ const summarySchema = z.looseObject({
     .default({}),
 });
 
-/** What reports and the page read of a model without opening it. */
+/** What reports and the page read about a model without opening it. */
 export type ModelSummary = z.output<typeof summarySchema>;
 
-/** The summary of a run's model; undefined where it has none. */
+/** The summary of a run's model; undefined if it has none. */
 export function readModelSummary(run: string): ModelSummary | undefined {
   const file = modelFile(run);
   return existsSync(file) ? readJsonFile(file, summarySchema) : undefined;

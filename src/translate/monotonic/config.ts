@@ -9,8 +9,8 @@ import type { TranslationModel } from '../model/config.js';
 /**
  * How the decoder attends over the source.
  *
- * - `milk`: one head of each layer moves, and all heads attend softly over what lies behind it (Arivazhagan et al. 2019).
- * - `mma-il`: each head moves and attends softly over what lies behind it (Ma et al. 2020).
+ * - `milk`: one head of each layer moves, and all heads attend softly to everything before it (Arivazhagan et al. 2019).
+ * - `mma-il`: each head moves and attends softly to everything before it (Ma et al. 2020).
  * - `mma-h`: each head moves and attends to the one token that it stops at (Ma et al. 2020).
  * - `itst`: each source token transports some information to each target token (Zhang and Feng 2022, `itst.ts`).
  * - `hmt`: each target token has some moments at which it may be written (Zhang and Feng 2023, `hmt.ts`).
@@ -32,7 +32,7 @@ export function redecodes({ attention }: Pick<MonotonicModel, 'attention'>): boo
 /** A Transformer that learns when to read. Its encoder is unidirectional: what has been read does not change again. */
 export interface MonotonicModel extends TranslationModel {
   readonly attention: MonotonicKind;
-  /** Of `hmt` alone. */
+  /** Only for `hmt`. */
   readonly candidates?: HmtCandidates;
 }
 
@@ -61,7 +61,7 @@ export function movingHeads({ attention, heads }: MonotonicModel): number {
   return attention === 'milk' || attention === 'itst' ? 1 : heads;
 }
 
-/** Whether heads attend softly over everything behind the place where they stop. */
+/** Whether heads attend softly to everything before the place where they stop. */
 export function lookback({ attention }: MonotonicModel): boolean {
   return attention !== 'mma-h';
 }
@@ -177,7 +177,7 @@ export function latencyWeights(config: MonotonicConfig): { latencyWeight: number
   return { latencyWeight, varianceWeight };
 }
 
-/** Where they are left out: those of Ma et al. (2020), and λ_avg = 1 as with Zhang and Feng (2022, 2023). */
+/** Defaults: those of Ma et al. (2020), and λ_avg = 1 as in Zhang and Feng (2022, 2023). */
 const DEFAULT_WEIGHTS: Readonly<Record<MonotonicKind, { latencyWeight: number; varianceWeight: number }>> = {
   milk: { latencyWeight: 0.1, varianceWeight: 0 },
   'mma-il': { latencyWeight: 0.1, varianceWeight: 0 },

@@ -234,10 +234,10 @@ function logSum(x: Tensor): Tensor {
  * The hidden Markov Transformer step by step. Kept of the source, [S, B, D]: `source.keys.<l>`, `source.values.<l>`, and
  * `source.encoded`, the encoder's output. Kept of each target token, [T, B, D]: `decoder.keys.<l>.<k>` and
  * `decoder.values.<l>.<k>` of its K states. They hold for one number of source tokens: a state whose moment has not come
- * is computed with what there is, is seen by nobody, and has to be computed anew when more has been read (`redecodes`).
+ * is computed with the available source, is hidden from the others, and is recomputed when more has been read (`redecodes`).
  * `ended` i64 [B] is 1 where the visible source tokens are all.
  *
- * `readiness` [B] is put out: 0 before the first moment of the next token, 1 at its last, else the probability that the
+ * `readiness` [B] is output: 0 before the first moment of the next token, 1 at its last, else the probability that the
  * moment is chosen.
  */
 export function momentSteps(model: MonotonicModel): SourceAttention {
@@ -301,7 +301,7 @@ function decodeNew(p: Parameters, inputs: Named, model: MonotonicModel, outputs:
   const positions = add(range(N), expandDims(lengths, -1)); // [B, N]
   const order = reshape(add(mul(expandDims(positions, -1), K), range(K)), [B, count]);
   const queries = { order, moments: moments(positions, candidates, expandDims(last, -1)) };
-  // What is kept lies state by state, and there may be none of it, which cannot be given another shape.
+  // Caches are stored state by state and may be empty, which cannot be reshaped.
   const before = add(sub(range(past), dimension(past)), expandDims(lengths, -1)); // [B, T]
   const each = Array.from({ length: K }, (_, k) => ({
     order: add(mul(before, K), k),

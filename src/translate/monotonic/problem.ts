@@ -49,8 +49,8 @@ import {
 } from './loss.js';
 
 /**
- * Translation that learns when to read as a problem. When to read is learned together with the model, and the weight of
- * the latency says where it ends up between early and right. There is one task, or one for each of several weights: the
+ * Translation with learned reading as a problem. When to read is learned together with the model, and the weight of
+ * the latency sets the trade-off between latency and quality. There is one task, or one for each of several weights: the
  * loss of a pair on a task is ℓ + λ_T·latency + λ_var·variance, so that one pass gives its losses on all tasks.
  */
 export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<readonly Batch[]> {
@@ -58,7 +58,7 @@ export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<re
   /** From the task in which latency costs least. */
   readonly curriculum = { easiest: 'first', until: 'main' } as const;
   readonly gradients: RewardGradients;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<readonly Batch[]> | undefined;
   private readonly losses: MainLosses | undefined;
   private gradientProgram: Promise<Gradients> | undefined;
@@ -100,7 +100,7 @@ export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<re
       const model = monotonicModel(data.model, config.attention, config.candidates);
       const loss = { smoothing: config.smoothing, ...latencyWeights(config) };
       const plain = new Set(transformerParameters(model).map(({ name }) => name));
-      // With adapters, those are trained and what the Transformer does not have.
+      // With adapters, only they and the parameters that the Transformer does not have are trained.
       const frozen = model.adapters === undefined ? undefined : (name: string) => plain.has(name);
       const training = await createTraining(
         monotonicLossModel(model, loss),
@@ -249,7 +249,7 @@ export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<re
     const threshold = thresholdAt(this.config.threshold, training.updates);
     const feeds = monotonicFeeds(batches, { weights, latencyWeights: latency, threshold });
     const { loss, batches: results } = await training.step(feeds, learningRate.at(training.updates));
-    // Whatever a pair was trained for, its parts tell its loss on the main task.
+    // The parts of a pair's loss give its loss on the main task, whatever it was trained for.
     const sums = results.map(({ smoothed, latency: late, variance }) => {
       const [a, b, c] = [smoothed, late, variance].map(({ data }) => data as Float32Array);
       return this.sentenceLosses({ smoothed: a, latency: b, variance: c }, this.main);
@@ -327,7 +327,7 @@ interface Parts extends CorpusParts {
   readonly evaluation: MonotonicEvaluation;
 }
 
-/** What the two further losses are called, by the policy that is trained. */
+/** Names of the two additional losses, by the trained policy. */
 const FIGURE_NAMES = {
   monotonic: { latency: 'expected lagging', variance: 'variance of delays' },
   itst: { latency: 'latency cost', variance: 'distance from one unit' },

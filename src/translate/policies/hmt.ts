@@ -1,7 +1,7 @@
 import { complete, type OptionsOf, type Policy, type PolicyDescription, type PolicySetting } from './policy.js';
 
 const settings = {
-  /** Probability from which on a moment is taken. */
+  /** Probability from which a moment is chosen. */
   p: { kind: 'share', default: 0.5, slider: { label: 'p', max: 1, start: 0.5 } },
 } satisfies Record<string, PolicySetting>;
 

@@ -36,7 +36,7 @@ export {
 export { type WaitIfOptions, waitIfDiff, waitIfWorse } from './wait-if.js';
 export { waitK } from './wait-k.js';
 
-/** Every policy, in the order in which people see them. Append your own at the end. */
+/** Every policy, in the order shown to users. Append your own at the end. */
 export const policies: PolicyDescription[] = [
   waitKPolicy,
   waitIfWorsePolicy,
@@ -62,7 +62,7 @@ export function attentionLabel(attention: string): string {
 
 /**
  * Reads `wait-k:3`, `wait-if-diff:initial=2,step=1`, `adaptive:min=1,max=10,from=1,to=0` or `monotonic`. Settings may
- * be left out, and may be lists, `wait-k:1,3,5` or `wait-if-diff:initial=2,4,step=1,2`, which stand for all combinations.
+ * be omitted, and may be lists, `wait-k:1,3,5` or `wait-if-diff:initial=2,4,step=1,2`, which stand for all combinations.
  */
 export function parsePolicies(text: string): PolicySpec[] {
   const [, name, settings] = /^([a-z-]+)(?::(.+))?$/.exec(text.trim()) ?? [];
@@ -102,11 +102,11 @@ export function fileNameOf({ name }: Policy): string {
   return name.replace(`${waitKPolicy.name}:`, 'wait-').replaceAll(/[:=,]/g, '-');
 }
 
-/** Longest wait, as in the configuration, and most policies that a text can stand for: who sends it may be anybody. */
+/** Longest wait, as in the configuration, and maximum number of policies in a text, which may come from anyone. */
 const LONGEST = 1000;
 const MOST = 1000;
 
-/** A value as it is written; undefined where it is none of the kind. */
+/** A value as it is written; undefined if it is none of the kind. */
 const READ: Readonly<Record<PolicySetting['kind'], (text: string) => number | string | undefined>> = {
   whole: (text) => (/^[1-9]\d{0,3}$/.test(text) && Number(text) <= LONGEST ? Number(text) : undefined),
   wait: (text) => (text === 'full' ? 'full' : READ.whole(text)),
@@ -158,7 +158,7 @@ function lists({ name: policy, settings, unnamed }: PolicyDescription, text = ''
   return found;
 }
 
-/** The policies that `--k` and `--policy` name together; undefined where neither is given. */
+/** The policies that `--k` and `--policy` name together; undefined if neither is given. */
 export function policyTexts(flags: {
   readonly k?: readonly number[];
   readonly policy?: readonly string[];

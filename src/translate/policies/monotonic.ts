@@ -1,6 +1,6 @@
 import type { Policy, PolicyDescription } from './policy.js';
 
-/** Monotonic attention decides itself: READ while one of its heads asks for a source token that has not been read. */
+/** The model decides: READ while one of its heads needs a source token that has not been read. */
 export function monotonic(): Policy {
   return {
     name: 'monotonic',

@@ -48,7 +48,7 @@ function waitIf(
     },
     decide: ({ ended, proposals: [now, before] }) => {
       if (ended) return 'WRITE';
-      // A model of whole sentences takes every beginning for a sentence: that it would end there means READ.
+      // A whole-sentence model takes every prefix for a sentence: a proposed end means READ.
       return now !== undefined && now.token !== special.eos && settled(now, before) ? 'WRITE' : 'READ';
     },
   };

@@ -264,7 +264,7 @@ function cutOut(text: string, glossary: RegExp): string[] {
 export interface BpeCodes {
   /**
    * How the end of a word is written: 0.2 marks its last character (`n</w>`), 0.1, which files without a header
-   * have, adds a symbol of its own (`n </w>`).
+   * have, adds its own symbol (`n </w>`).
    */
   readonly version: '0.1' | '0.2';
   readonly merges: readonly (readonly [string, string])[];

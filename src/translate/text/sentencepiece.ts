@@ -4,7 +4,7 @@ import { Vocabulary } from './vocabulary.js';
 /**
  * A model of SentencePiece (Kudo and Richardson 2018) as `spm_train` writes it, unigram or byte pair encoding. Words are
  * segmented one by one, so that a sentence can arrive word by word. That gives the pieces of the whole line, since no
- * piece reaches from one word to the next (models of `--split_by_whitespace=false` are refused); only where two
+ * piece reaches from one word to the next (models of `--split_by_whitespace=false` are rejected); only where two
  * segmentations are equally likely the original may take the other one.
  */
 export interface SentencePieceTokenizer {

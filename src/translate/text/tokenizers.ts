@@ -6,7 +6,7 @@ import { sentencePieceTokenizer } from './sentencepiece.js';
 import { Vocabulary } from './vocabulary.js';
 
 /**
- * How a line is cut into tokens before byte pair encoding.
+ * How a line is split into tokens before byte pair encoding.
  * - `moses`: the rules of the Moses scripts.
  * - `none`: the text is tokenised already; tokens are separated by spaces.
  * - `char`: every character is a token, a space is `▁`.
@@ -205,7 +205,7 @@ function unescapeEntities(text: string): string {
 }
 
 interface Joins {
-  /** The word is glued to the one before it. */
+  /** The word is glued to the previous one. */
   readonly left: (words: readonly string[], i: number) => boolean;
   /** The word after it is glued to this one. */
   readonly right: (words: readonly string[], i: number) => boolean;
