@@ -371,13 +371,16 @@ describe('the ready grids', () => {
   });
 
   it("of the stock experiment have every row of the paper's tables for three main tasks, with five seeds", () => {
-    const runs = plannedRuns(planOf(loadGrid(`${folder}stock-full.yaml`))).map(({ run }) => run.config);
+    const runs = plannedRuns(planOf(loadGrid(`${folder}stock-full.yaml`))).map(({ run }) => ({
+      seed: run.seed,
+      strategy: run.config.strategy.name,
+      problem: run.config.problem as unknown as { main: number; tasks: number; model: { name: string }; test: boolean },
+    }));
     for (const { strategy, model, tasks } of PAPER_ROWS) {
       for (const main of [1, 2, 3]) {
-        const seeds = runs.flatMap(({ strategy: { name }, problem, seed }) => {
-          const given = problem as { main: number; tasks: number; model: { name: string } };
-          const isRow = name === strategy && given.model.name === model && (tasks ?? 3) === given.tasks;
-          return isRow && given.main === main ? [seed] : [];
+        const seeds = runs.flatMap(({ seed, strategy: name, problem }) => {
+          const isRow = name === strategy && problem.model.name === model && problem.tasks === (tasks ?? 3);
+          return isRow && problem.main === main ? [seed] : [];
         });
         expect(seeds).toEqual([1, 2, 3, 4, 5]);
       }
