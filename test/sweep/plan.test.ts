@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { parse } from 'yaml';
 import { planOf } from '../../src/cli/sweep-run.js';
-import { PAPER_ROWS } from '../../src/report/paper.js';
+import { PAPER_ROWS } from '../../src/report/sections/paper-tables.js';
 import { jsonSchema, referenceYaml } from '../../src/run/index.js';
 import { axisNames, groupSchema } from '../../src/sweep/grid.js';
 import { countRuns, gridSchema, loadGrid, plannedRuns } from '../../src/sweep/index.js';
