@@ -21,7 +21,7 @@ const CONFIG = `problem:
   batch: {size: 100}
   learningRate: 0.05
   validation: {measure: IC}
-  backtest: {preset: us, top: 3, drop: 3}
+  backtest: {preset: us, top: 3, drop: 3, costs: {buy: 0.002}}
 strategy: {name: fixed}
 training: {episodes: 2, steps: 20}
 threads: 1
@@ -96,6 +96,20 @@ it('a run with factors is compared with one without, and what is neutral does no
   expect(report.match(/^\| linear .*\| Task-1 \| 3, 3 replaced \| t \|/gm)).toHaveLength(2);
   expect(report).not.toMatch(/evaluated on prices\.csv/);
 }, 120_000);
+
+it('other keys of a backtest are laid over those of the run, one by one', async () => {
+  const { stdout } = await tcts(
+    folder,
+    'evaluate',
+    'runs/own',
+    '--backtest',
+    '{costs: {minimum: 1}, top: 2}',
+    '--json',
+  );
+  const { settings } = JSON.parse(stdout).backtest;
+  // Bought as the run says, sold as its preset says.
+  expect(settings).toMatchObject({ top: 2, drop: 3, costs: { buy: 0.002, sell: 0.0005, minimum: 1 } });
+}, 60_000);
 
 it('a backtest against nothing has no excess over it', async () => {
   const { stdout } = await tcts(folder, 'evaluate', 'runs/own', '--backtest', '{benchmark: none}');

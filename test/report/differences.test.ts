@@ -118,6 +118,17 @@ describe("the paper's tables", () => {
     expect(cells(icir, 'TCTS (10 tasks)')?.slice(-1)).toEqual(['**0.160** |']);
   });
 
+  it('have other main tasks behind its three', () => {
+    const { data } = made({
+      gru: { strategy: 'fixed', seeds: 2, gain: 0 },
+      far: { strategy: 'fixed', seeds: 2, gain: 0, set: { 'problem.main': 5 } },
+    });
+    const [results] = paperTables(data, 'csi300').map((table) => markdownTable(table).split('\n'));
+    expect(results[0]).toMatch(/\| Task-3 \| Task-3, paper \| Task-5 \|$/);
+    expect(cells(results, 'GRU')).toHaveLength(8);
+    expect(cells(results, 'GRU')?.[7]).toMatch(/^\**0\.\d{4}.*\(2 seeds\)/);
+  });
+
   it('are for its market and its days alone', () => {
     const { data } = made(arms);
     expect(isPapersMarket(data)).toBe(true);

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { parse } from 'yaml';
 import { planOf } from '../../src/cli/sweep-run.js';
+import { PAPER_ROWS } from '../../src/report/sections/paper-tables.js';
 import { jsonSchema, referenceYaml } from '../../src/run/index.js';
 import { axisNames, groupSchema } from '../../src/sweep/grid.js';
 import { countRuns, gridSchema, loadGrid, plannedRuns } from '../../src/sweep/index.js';
@@ -367,6 +368,24 @@ describe('the ready grids', () => {
       ['en-vi', 3],
       ['europarl', 1],
     ]);
+  });
+
+  it("of the stock experiment have every row of the paper's tables for three main tasks, with five seeds", () => {
+    const runs = plannedRuns(planOf(loadGrid(`${folder}stock-full.yaml`))).map(({ run }) => ({
+      seed: run.seed,
+      strategy: run.config.strategy.name,
+      problem: run.config.problem as unknown as { main: number; tasks: number; model: { name: string }; test: boolean },
+    }));
+    for (const { strategy, model, tasks } of PAPER_ROWS) {
+      for (const main of [1, 2, 3]) {
+        const seeds = runs.flatMap(({ seed, strategy: name, problem }) => {
+          const isRow = name === strategy && problem.model.name === model && problem.tasks === (tasks ?? 3);
+          return isRow && problem.main === main ? [seed] : [];
+        });
+        expect(seeds).toEqual([1, 2, 3, 4, 5]);
+      }
+    }
+    expect(runs.every(({ problem }) => problem.test === false)).toBe(true);
   });
 
   it.each(['stock-smoke.yaml', 'translation-smoke.yaml'])(

@@ -198,7 +198,8 @@ export function judge(
   requireFinite(forecasts);
   const scores = scoresOf(config, panel, samples, forecasts);
   const groups = groupReturns(samples, forecasts, scores.returns, QUINTILES);
-  const trading = { ...config.backtest, ...options };
+  const costs = { ...config.backtest.costs, ...options?.costs };
+  const trading = { ...config.backtest, ...options, costs };
   const execution = executionOf(trading.trade, labelStart(labels, main));
   const course = backtest(panel, samples, forecasts, execution, trading);
   const figures: ForecastFigures = {
