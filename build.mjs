@@ -6,6 +6,7 @@
  */
 
 import { spawn } from 'node:child_process';
+import { chmodSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -33,6 +34,9 @@ for (const [i, [what, command]] of STEPS.entries()) {
   process.stderr.write(`${printed}building ${what} failed: ${command}\n`);
   process.exit(1);
 }
+
+// In a clone, npx runs the file itself.
+chmodSync(join(root, 'dist/cli/main.js'), 0o755);
 
 /** Runs a command with the tools of the project. */
 function run(command) {

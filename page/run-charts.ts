@@ -258,5 +258,5 @@ const LEFT = 40;
 /** Tasks have an order, and so have their colours: from dark blue to yellow. */
 function taskColor(task: number, count: number): string {
   const at = count > 1 ? task / (count - 1) : 0;
-  return `hsl(${(250 - 200 * at).toFixed(0)} ${(55 + 20 * at).toFixed(0)}% ${(32 + 30 * at).toFixed(0)}%)`;
+  return `hsl(${(250 - 200 * at).toFixed(0)} ${(55 + 20 * at).toFixed(0)}% ${(40 + 22 * at).toFixed(0)}%)`;
 }
