@@ -98,7 +98,7 @@ function seedsAndDays(
   }
 }
 
-/** MethodDifference of the RankIC of two runs by date. */
+/** Difference of the RankIC of two runs by date. */
 function daily(own: Series, other: Series): Map<string, number> {
   const theirs = new Map(other.dates.map((date, i) => [date, other.columns.RankIC[i]]));
   return new Map(
