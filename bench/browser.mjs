@@ -4,7 +4,7 @@
  *
  *     node bench/browser.mjs [RUN] [--repeat 3]
  *
- * Without a run, the model in the box. Time is from the click on a sentence, wait-1, so that the first word of the
+ * Without a run, the bundled model. Time is from the click on a sentence, wait-1, so that the first word of the
  * translation can be written as soon as runtime and model are there; it is given with the load of the machine.
  */
 

@@ -4,8 +4,11 @@
  *     node bench/csi300.mjs docs/results/csi300-seeds.csv 'gru,mtl 3,curriculum 3,learned 3' 1 1-5 --data data/cn_data
  *
  * Arms: a model without other tasks, or a strategy with its number of tasks; then main tasks and seeds. Runs are made in
- * the folder `csi300-runs`, with one thread each, and go on where they were killed. `--part 1/2` beside `--part 2/2`
- * shares the lines between two processes.
+ * the folder `csi300-runs`, with one thread each, and continue where they were killed. `--part 1/2` beside `--part 2/2`
+ * shares the lines between two processes. The tables of the page, printed or put between its marks:
+ *
+ *     node bench/csi300.mjs docs/results/csi300-seeds.csv --table
+ *     node bench/csi300.mjs docs/results/csi300-seeds.csv --write docs/results/csi300.md
  */
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
@@ -15,9 +18,21 @@ import { parseArgs } from 'node:util';
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { data: { type: 'string' }, part: { type: 'string', default: '1/1' } },
+  options: {
+    data: { type: 'string' },
+    part: { type: 'string', default: '1/1' },
+    table: { type: 'boolean', default: false },
+    write: { type: 'string' },
+  },
 });
 const [file, arms, mains, seeds] = positionals;
+if (file !== undefined && (values.table || values.write !== undefined)) {
+  const { tables, writeTables } = await import('./csi300-table.mjs');
+  const text = tables(file);
+  if (values.write === undefined) console.log(text);
+  else writeTables(values.write, text);
+  process.exit(0);
+}
 if (seeds === undefined || values.data === undefined) {
   console.error("usage: node bench/csi300.mjs FILE 'gru,mtl 3' MAINS SEEDS --data FOLDER [--part 1/2], as 1-3 or 1,2");
   process.exit(1);

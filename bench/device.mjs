@@ -6,7 +6,7 @@
 import { createNetwork } from '../dist/forecast/network.js';
 import { Training } from '../dist/optim/index.js';
 import { Random } from '../dist/random.js';
-import { placement } from '../dist/tensor/placement.js';
+import { placement } from '../dist/tensor/index.js';
 import { lossFeeds, lossInputs, lossModel, translationModel } from '../dist/translate/index.js';
 import { MULTI30K, VOCABULARY } from './ours/translation.mjs';
 
@@ -66,7 +66,7 @@ const CASES = {
   CSI300: forecast({ size: 800, window: 60, tasks: 3 }),
 };
 
-/** Counts of one update with so many samples. */
+/** Counts of one update with this many samples. */
 async function counted(training, feeds) {
   const totals = { onDevice: 0, shapes: 0, fallback: 0, flops: 0, bytes: 0 };
   for (const { executable, feeds: given } of await training.programs(feeds)) {

@@ -7,9 +7,9 @@
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { createProblem, trainConfigSchema } from '../dist/cli/problems.js';
-import { filterSamples } from '../dist/forecast/data/index.js';
+import { filterSamples } from '../dist/forecast/data/panel.js';
 import { validationPerformance } from '../dist/forecast/scores.js';
+import { createProblem, trainConfigSchema } from '../dist/problems/index.js';
 import { Random } from '../dist/random.js';
 import { loadConfig } from '../dist/run/index.js';
 import { algorithm1, Course, createStrategy } from '../dist/schedule/index.js';

@@ -3,7 +3,7 @@ import { startSide } from './side.mjs';
 const WARM_UP = 3;
 
 /**
- * Measures a case: both sides in processes of their own, one step of ours, one of the peer, in turn, so that
+ * Measures a case: both sides in their own processes, one step of ours, one of the peer, in turn, so that
  * whatever else happens on the machine happens to both.
  *
  * @param {import('./cases.mjs').Case} benchCase

@@ -10,10 +10,10 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { createProblem, trainConfigSchema } from '../dist/cli/problems.js';
 import { Random } from '../dist/index.js';
 import { holm, mean, pairedTTest, studentCritical } from '../dist/metrics/index.js';
 import { groupBy } from '../dist/metrics/statistics.js';
+import { createProblem, trainConfigSchema } from '../dist/problems/index.js';
 import { parseConfig } from '../dist/run/index.js';
 import * as schedule from '../dist/schedule/index.js';
 

@@ -1,5 +1,5 @@
 /**
- * A side written in JavaScript, run as a process of its own: `node serve.mjs MODULE OPTIONS-AS-JSON`.
+ * A side written in JavaScript, run as its own process: `node serve.mjs MODULE OPTIONS-AS-JSON`.
  *
  * The module exports
  *
@@ -12,7 +12,7 @@
  * - `memory()` is the peak memory in MB if the process's own peak is not the right figure.
  * - `close()` ends threads.
  *
- * Between steps the side must be idle: the harness waits for it, and refuses a side that keeps a core busy. The
+ * Between steps the side must be idle: the harness waits for it, and rejects a side that keeps a core busy. The
  * protocol is that of peers/protocol.py; nothing else may be written to stdout. Of several processes that mpirun has
  * started, the first is asked and answers; it has the others do the same.
  */

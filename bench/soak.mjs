@@ -79,14 +79,14 @@ try {
   server.kill('SIGINT');
 }
 
-/** Plays sentences until the time is over, each over a connection of its own. */
+/** Plays sentences until the time is over, each over its own connection. */
 async function stream(i, url, sentences, expected, until) {
   const own = random.fork(`stream ${i}`);
   await sleep(1000 * own.uniform());
   while (performance.now() < until) {
     const sentence = sentences[own.int(sentences.length)];
     const leaveAt = own.uniform() < 0.1 ? own.int(sentence.split(' ').length) : undefined;
-    // Loopback has many addresses: each stream is a client with limits of its own.
+    // Loopback has many addresses: each stream is a client with its own limits.
     const from = `127.0.${1 + Math.floor(i / 200)}.${1 + (i % 200)}`;
     try {
       const text = await play(url, sentence, { pause: 1000 / pace, leaveAt, from, reset: own.uniform() < 0.5 });
@@ -102,7 +102,7 @@ async function stream(i, url, sentences, expected, until) {
   }
 }
 
-/** What comes of a sentence; undefined where it was left at a word. */
+/** What comes of a sentence; undefined if it was left at a word. */
 async function play(url, sentence, { pause, leaveAt, from, reset = false }) {
   const socket = new WebSocket(`${url.replace('http', 'ws').replace('localhost', '127.0.0.1')}/live`, {
     localAddress: from,

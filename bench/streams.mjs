@@ -3,7 +3,7 @@
  *
  *     node bench/streams.mjs RUN [--streams 50] [--seconds 30] [--policy wait-k:3] [--threads 1]
  *
- * `tcts serve` runs as a process of its own; each of the streams is a client that plays the run's example sentences at
+ * `tcts serve` runs as its own process; each of the streams is a client that plays the run's example sentences at
  * one word a second over a WebSocket, beginning at a random moment. Timed are: from a word to the first token that is
  * written after it, for words after which one is; and from the end of a sentence to its last token.
  */
@@ -58,7 +58,7 @@ try {
 
 /** Plays sentences one after the other, a word every `pause` milliseconds, once, and on while `goOn`. */
 async function play(url, sentences, pause, goOn, waits = { word: [], end: [] }, from = undefined) {
-  // Loopback has many addresses: each stream is a client with limits of its own.
+  // Loopback has many addresses: each stream is a client with its own limits.
   const live = `${url.replace('http', 'ws').replace('localhost', '127.0.0.1')}/live`;
   const socket = new WebSocket(live, { localAddress: from });
   await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));

@@ -18,7 +18,7 @@ import { IncrementalModel } from '../dist/translate/decode/incremental-model.js'
 import { TokenStream } from '../dist/translate/decode/stream.js';
 import { createStepModel } from '../dist/translate/decode/translator.js';
 import { waitK } from '../dist/translate/index.js';
-import { bpeSegmenter, parseBpeCodes, segmentLine } from '../dist/translate/text/bpe.js';
+import { bpeSegmenter, parseBpeCodes } from '../dist/translate/text/bpe.js';
 import { randomModel, randomSentences } from './ours/translation.mjs';
 
 const { values } = parseArgs({ options: { multi30k: { type: 'string' } } });
@@ -86,7 +86,7 @@ function segmenting(codes, file) {
   const words = lines.reduce((sum, line) => sum + line.split(' ').length, 0);
   const segment = bpeSegmenter(parseBpeCodes(codes));
   const start = performance.now();
-  for (const line of lines) segmentLine(line, segment);
+  for (const line of lines) for (const word of line.split(' ')) if (word !== '') segment(word);
   const perSecond = (1000 * words) / (performance.now() - start);
   report('byte pair encoding', `${Math.round(perSecond / 1000)}k words/s of ${words}`, '≥ 200k words/s');
 }

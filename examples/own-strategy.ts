@@ -46,7 +46,7 @@ function credit<Batch>(problem: Problem<Batch>, random: Random, rate = 0.5): Str
       counts = counts.map(() => 0);
       return {};
     },
-    // All that a resumed run needs to go on with the same bits.
+    // All that a resumed run needs to continue with the same bits.
     capture: () => stateOnly({ scores, counts, scale, random: random.state() }),
     restore({ state }) {
       const saved = state as { scores: number[]; counts: number[]; scale: number; random: RandomState };

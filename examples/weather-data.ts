@@ -75,7 +75,7 @@ export function samplesAt({ rows, labels }: Weather, ends: Int32Array): Samples 
   return { size: B, x: { data: x, shape: [WINDOW, B, D] }, labels: { data: y, shape: [B, K] } };
 }
 
-/** The numbers of the file by columns; a missing one (−9999) is taken from the row before. */
+/** The numbers of the file by columns; a missing one (−9999) is taken from the previous row. */
 function readColumns(file: string): { names: readonly string[]; values: readonly Float64Array[] } {
   if (!existsSync(file)) throw new InputError('there is no such file', { file });
   const [header, ...lines] = readFileSync(file, 'latin1').trimEnd().split(/\r?\n/);

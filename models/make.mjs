@@ -1,5 +1,5 @@
 /**
- * Makes the model in the box, `models/verb-final`: `npm run model` (half a minute).
+ * Makes the bundled model, `models/verb-final`: `npm run model` (half a minute).
  *
  * Trains the shipped configuration `verb-final` for twice its usual time, and keeps of the run folder what translating
  * needs: the parameters of the best checkpoint without the state of optimiser and scheduler, the vocabularies and the

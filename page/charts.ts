@@ -292,7 +292,7 @@ export function FiguresTable({ title, rows }: FiguresTableProps) {
   `;
 }
 
-/** A number for people: three or four digits that matter, a dash for what is not there. */
+/** A number for display: three or four digits that matter, a dash for what is not there. */
 export function figure(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   if (Number.isInteger(value)) return String(value);

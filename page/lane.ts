@@ -20,7 +20,7 @@ export interface LaneProps {
   readonly translation: TranslationOffer;
   /** What a person made of the sentence, if that is known. */
   readonly reference: string | undefined;
-  /** While a sentence is under way, the policy can change and the model cannot. */
+  /** While a sentence is in progress, the policy can change and the model cannot. */
   readonly busy: boolean;
   readonly onChange: (setting: LaneSetting) => void;
   readonly onRemove?: () => void;
@@ -212,7 +212,7 @@ export function changeLane(state: LaneState, change: LaneChange): LaneState {
   }
 }
 
-/** While one goes on typing, what was taken back last stays in view. */
+/** While the user types, what was taken back last stays in view. */
 function longer({ text, before = '' }: LaneState): string {
   return text.length >= before.length ? text : before;
 }

@@ -41,7 +41,7 @@ export function choiceFor({ k, policies }: { k: number | null; policies: readonl
   return { kind: 'wait-k', values: { k: Math.min(k, longestWait()) } };
 }
 
-/** A choice as settings of a link, and back; undefined where the link has none that is known. */
+/** A choice as settings of a link, and back; undefined if the link has none that is known. */
 export function policyToLink(name: string, { kind, values }: PolicyChoice, settings: URLSearchParams): void {
   settings.set(`${name}.policy`, kind);
   for (const [knob, value] of Object.entries(values)) settings.set(`${name}.${knob}`, String(value));

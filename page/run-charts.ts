@@ -56,7 +56,7 @@ export function RunCharts({ runs, colors }: { runs: readonly RunReport[]; colors
         />`,
       )}
       ${runs
-        .filter(({ strategy, tasks }) => strategy === 'learned' && tasks.length > 1)
+        .filter(({ hasScheduler, tasks }) => hasScheduler && tasks.length > 1)
         .map((run) => html`<${Scheduler} key=${run.id} run=${run.id} name=${nameOf(run)} />`)}
       ${forecastTables(runs, nameOf).map(([title, rows]) => html`<${FiguresTable} title=${title} rows=${rows} />`)}
       <${FiguresTable} title="Best model on test data" rows=${runs.flatMap((run) =>

@@ -93,7 +93,7 @@ function matches({ id, kind, strategy, state }: RunSummary, search: string): boo
     .every((word) => text.includes(word));
 }
 
-/** Runs of a sweep lie in a folder of their own. */
+/** Runs of a sweep lie in their own folder. */
 function groupsOf(runs: readonly RunSummary[]): [group: string, runs: RunSummary[]][] {
   const groups = new Map<string, RunSummary[]>();
   for (const run of runs) {
@@ -114,7 +114,7 @@ function changes(before: readonly RunSummary[], now: readonly RunSummary[]): str
     .join(' ');
 }
 
-/** States for people. */
+/** States for display. */
 const STATES: Readonly<Record<RunSummary['state'], string>> = {
   running: 'training',
   finished: 'finished',

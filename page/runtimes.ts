@@ -40,7 +40,7 @@ export async function chooseDevice(): Promise<ChosenDevice> {
 
 const webAssembly: ChosenDevice = { device: 'wasm', title: 'WebAssembly' };
 
-/** Why WebGPU is not used any more. */
+/** Why WebGPU is no longer used. */
 let failure: DeviceFault | undefined;
 
 /** The graphics card of WebGPU; undefined: the browser has no WebGPU, or no card for it. */
@@ -98,13 +98,13 @@ const ERRORS = 3;
 
 type Ort = typeof import('onnxruntime-web');
 
-/** ONNX Runtime on a device of the page. Each has a file of its own, which is loaded when it is first used. */
+/** ONNX Runtime on a device of the page. Each has its own file, which is loaded when it is first used. */
 export class Runtime {
   private static readonly loaded = new Map<PageDevice, Promise<Runtime>>();
   /** It has failed: what it has opened is of no use any more. */
   readonly ended: Promise<void>;
   private end!: () => void;
-  /** The end of what was begun last. */
+  /** The end of what was started last. */
   private last: Promise<unknown> = Promise.resolve();
   /** Rejects when the card is lost; undefined before there is one. */
   private lost: Promise<never> | undefined;

@@ -1,13 +1,13 @@
 import { useReducer, useRef, useState } from 'preact/hooks';
 import { changeLane, emptyLane, type LaneChange, type LaneSetting, type LaneState } from './lane.js';
 import { specOf } from './policies.js';
-import { beginInPage, beginOnServer, type Session, type SessionListener } from './sessions.js';
+import { beginInPage, beginOnServer, type SentenceSession, type SessionListener } from './sessions.js';
 
 interface UnderWay {
   /** When its first word was sent; undefined before. */
   began?: number;
   /** By lane; one that is done is taken out. */
-  readonly sessions: Map<string, Session>;
+  readonly sessions: Map<string, SentenceSession>;
   /** Typed words that have been sent, in all lanes the same. */
   readonly sent: string[];
   /** No word can follow. */
@@ -47,7 +47,7 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
     drop();
     setBusy(true);
     setArrivals([]);
-    const sessions = new Map<string, Session>();
+    const sessions = new Map<string, SentenceSession>();
     const own: UnderWay = { sessions, sent: [], ended: false };
     current.current = own;
     const leave = (name: string) => {
@@ -176,7 +176,7 @@ function sinceBegin({ began }: UnderWay): number {
 /** Milliseconds without a key after which a changed sentence begins again. */
 const PAUSE = 400;
 
-function sessionOf({ run, place, policy }: LaneSetting, listener: SessionListener): Session {
+function sessionOf({ run, place, policy }: LaneSetting, listener: SessionListener): SentenceSession {
   const begin = place === 'server' ? beginOnServer : beginInPage;
   return begin(run, specOf(policy), listener);
 }

@@ -13,7 +13,7 @@ export interface SessionListener {
 }
 
 /** A sentence under way, wherever its model runs. */
-export interface Session {
+export interface SentenceSession {
   /**
    * The model is open; what it runs on, if that is in this page. Never rejects: what goes wrong is told to the listener.
    */
@@ -24,7 +24,7 @@ export interface Session {
   stop(): void;
 }
 
-export type BeginSession = (run: string, policy: string, listener: SessionListener) => Session;
+export type BeginSession = (run: string, policy: string, listener: SessionListener) => SentenceSession;
 
 /** A sentence that the server translates; all of them share one WebSocket. */
 export const beginOnServer: BeginSession = (run, policy, listener) => {

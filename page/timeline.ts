@@ -79,7 +79,7 @@ function isEnd(token: string): boolean {
   return token === '</s>';
 }
 
-/** A piece of a word that goes on has a mark at its end. */
+/** A piece of a word that continues has a mark at its end. */
 function shown(token: string): string {
   if (isEnd(token)) return 'end';
   return token.endsWith('@@') ? `${token.slice(0, -2)}‑` : token;

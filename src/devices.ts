@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { InputError } from './errors.js';
 
 /** What a program can run on: this machine's processor, or a graphics card through WebGPU or CUDA. */
-export const deviceNames = ['cpu', 'webgpu', 'cuda'] as const;
+const deviceNames = ['cpu', 'webgpu', 'cuda'] as const;
 /** One of them. */
 export type DeviceName = (typeof deviceNames)[number];
 
@@ -16,7 +16,7 @@ export type DeviceChoice = (typeof deviceChoices)[number];
 /** Parameters from which on a model is faster on a card than on a processor; smaller ones wait for each operation. */
 const LARGE = 2_000_000;
 
-/** The device for a model of so many parameters. */
+/** The device for a model of this many parameters. */
 export function deviceFor(choice: DeviceChoice, parameters: number): DeviceName {
   if (choice !== 'auto') return choice;
   return parameters >= LARGE && graphicsCards().some(({ software }) => !software) ? 'webgpu' : 'cpu';

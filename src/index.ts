@@ -1,11 +1,12 @@
-/** The library. Each part is also an entry of its own: `tcts/tensor`, `tcts/schedule`, `tcts/translate`, … */
-export { type TrainConfig, trainConfigSchema } from './cli/problems.js';
+/** The library. Each part is also its own entry: `tcts/tensor`, `tcts/schedule`, `tcts/translate`, … */
+
 export { type TrainingRun, type TrainRunOptions, trainRun } from './cli/training-run.js';
 export { InputError, type Where } from './errors.js';
 export * as forecast from './forecast/index.js';
 export * as metrics from './metrics/index.js';
 export * as nn from './nn/index.js';
 export * as optim from './optim/index.js';
+export { type TrainConfig, trainConfigSchema } from './problems/index.js';
 export { Random, type RandomState } from './random.js';
 export { type Launch, launch, Ranks } from './ranks.js';
 export * as report from './report/index.js';

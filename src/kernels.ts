@@ -138,7 +138,7 @@ export type MaskHash = 'triple32' | 'portable';
 export type MaskKey = readonly [low: number, high: number, hash?: MaskHash];
 
 /**
- * The dropout masks and other random arrays of one training step, one after the other in a memory of their own. A step begins with `reset`
+ * The dropout masks and other random arrays of one training step, one after the other in their own memory. A step begins with `reset`
  * and, since growing the memory would invalidate the masks already handed out, with `reserve` of all it will ask for.
  */
 export class MaskMemory {

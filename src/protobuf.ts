@@ -1,6 +1,6 @@
 /**
- * Writer of the protocol-buffer wire format (https://protobuf.dev/programming-guides/encoding/), as far as ONNX models
- * and TensorBoard events need it. It writes exactly the fields it is told to, in that order: leaving out a field that
+ * Writer of the protocol-buffer wire format (https://protobuf.dev/programming-guides/encoding/), to the extent that ONNX models
+ * and TensorBoard events need it. It writes exactly the given fields in the given order: leaving out a field that
  * has its default value is the caller's choice.
  *
  * ```ts
@@ -64,7 +64,7 @@ export class ProtoWriter {
     return this;
   }
 
-  /** A large `value` is kept by reference until `finish`, so that it is copied once only: do not change it before. */
+  /** A large `value` is kept by reference until `finish`, so that it is copied only once: do not change it before. */
   bytes(field: number, value: Uint8Array): this {
     this.tag(field, LENGTH_DELIMITED).rawVarint(value.length);
     return this.append(value);
@@ -74,7 +74,7 @@ export class ProtoWriter {
     return this.bytes(field, utf8.encode(value));
   }
 
-  /** A nested message: a writer that is complete, or a function that fills a fresh one. */
+  /** A nested message: a complete writer, or a function that fills a new one. */
   message(field: number, content: ProtoWriter | ((writer: ProtoWriter) => void)): this {
     const inner = content instanceof ProtoWriter ? content : new ProtoWriter();
     if (typeof content === 'function') content(inner);
@@ -97,7 +97,7 @@ export class ProtoWriter {
     return this.bytes(field, new Uint8Array(data.buffer));
   }
 
-  /** The message, in an array of its own. The writer may be written to further and finished again. */
+  /** The message, in its own array. More may be written, and the writer finished again. */
   finish(): Uint8Array {
     const message = new Uint8Array(this.length);
     let at = 0;
@@ -176,7 +176,7 @@ const FIXED64 = 1;
 const LENGTH_DELIMITED = 2;
 const FIXED32 = 5;
 
-/** From this many bytes on, a second copy costs more than one more piece. */
+/** From this size in bytes, a second copy costs more than another piece. */
 const KEEP_BY_REFERENCE = 4096;
 
 const utf8 = new TextEncoder();

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { InputError } from './errors.js';
 
-/** Everything a generator needs to go on where it stopped; plain JSON. */
+/** Everything a generator needs to continue where it stopped; plain JSON. */
 export interface RandomState {
   readonly generator: 'xoshiro128**';
-  /** 128 bits in hexadecimal that stand for the seed and the path of forks; `fork` derives from it. */
+  /** 128 bits in hexadecimal that represent the seed and the path of forks; `fork` derives from it. */
   readonly origin: string;
   /** The four 32-bit words of the generator, unsigned. */
   readonly words: readonly [number, number, number, number];
-  /** The second value of the last Box–Muller pair, if it has not been handed out yet. */
+  /** The second value of the last Box–Muller pair, if it has not been used yet. */
   readonly spare: number | null;
 }
 
@@ -34,13 +34,13 @@ export class Random {
   /** The number 7 and the text '7' are the same seed. */
   constructor(seed: number | string) {
     if (typeof seed === 'number' && !Number.isFinite(seed)) {
-      throw new InputError(`a seed is a finite number or a text, not ${seed}`, { key: 'seed' });
+      throw new InputError(`a seed is a finite number or a string, not ${seed}`, { key: 'seed' });
     }
     this.origin = digest(String(seed));
     this.setWords(...([0, 8, 16, 24].map((at) => Number.parseInt(this.origin.slice(at, at + 8), 16)) as RandomWords));
   }
 
-  /** A generator that continues exactly where the one that gave `state` stood. */
+  /** A generator that continues exactly where the one that returned `state` was. */
   static restore(state: RandomState): Random {
     const { generator, origin, words, spare } = state;
     const valid =
@@ -71,8 +71,8 @@ export class Random {
   }
 
   /**
-   * An independent stream. It depends on the seed and the name alone, not on how far this generator has been
-   * drawn, so that streams can be made in any order and a new one changes none of the others.
+   * An independent stream. It depends only on the seed and the name, not on how far this generator has been
+   * drawn, so streams can be made in any order and a new one does not change the others.
    */
   fork(name: string): Random {
     return new Random(`${this.origin} ${name}`);
@@ -111,7 +111,7 @@ export class Random {
     return radius * Math.cos(angle);
   }
 
-  /** A whole number in [0, n), every one equally likely. */
+  /** A whole number in [0, n), uniformly distributed. */
   int(n: number): number {
     if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`int(n) needs a positive whole number, not ${n}`);
     const small = n <= TWO_32;
@@ -124,7 +124,7 @@ export class Random {
     return x % n;
   }
 
-  /** Puts the elements into random order, in place (Fisher–Yates), and returns the array. */
+  /** Shuffles the elements in place (Fisher–Yates) and returns the array. */
   shuffle<A extends Shuffleable>(array: A): A {
     for (let i = array.length - 1; i > 0; i--) {
       const j = this.int(i + 1);

@@ -3,13 +3,13 @@ import type { LibraryHandle } from 'koffi';
 import { InputError } from './errors.js';
 
 /**
- * The processes of an MPI job, each of which runs the same program: rank 0, 1, …. All of them have to call the same
+ * The processes of an MPI job, all running the same program: rank 0, 1, …. All must call the same
  * methods in the same order; a call returns when all have made theirs.
  */
 export class Ranks {
   private constructor(private readonly mpi: Mpi) {}
 
-  /** Joins the processes that `mpirun` has started. */
+  /** Joins the processes started by `mpirun`. */
   static async open(job: Launch): Promise<Ranks> {
     return new Ranks(await openMpi(job));
   }
@@ -24,7 +24,7 @@ export class Ranks {
     return this.mpi.size;
   }
 
-  /** What each of the processes has given, in the order of ranks: anything that can be cloned, of up to 2 GiB in all. */
+  /** The values from all processes in rank order: anything that can be cloned, up to 2 GiB in total. */
   share<T>(value: T): T[] {
     const own = serialize(value);
     const sizes = new Float64Array(this.size);
@@ -39,14 +39,14 @@ export class Ranks {
     return Array.from(counts, (count, i) => deserialize(received.subarray(starts[i], starts[i] + count)) as T);
   }
 
-  /** What rank 0 has given. */
+  /** The value from rank 0. */
   fromFirst<T>(value: T): T {
     return this.share(this.rank === 0 ? value : undefined)[0] as T;
   }
 
   /**
-   * Sends slice i of an array, from `bounds[i]` to `bounds[i + 1]`, to rank i. What the ranks have sent to this one, a
-   * slice of the same length from each, is put side by side. The first bound is 0.
+   * Sends slice i of an array, from `bounds[i]` to `bounds[i + 1]`, to rank i. The slices received from the ranks, all
+   * of the same length, are concatenated. The first bound is 0.
    */
   exchange<F extends Float32Array | Float64Array>(array: F, bounds: readonly number[], slices: F): void {
     const counts = bytesOf(array, bounds);
@@ -54,18 +54,18 @@ export class Ranks {
     this.mpi.alltoallv(array, counts, startsOf(counts), slices, own, startsOf(own));
   }
 
-  /** Puts an array together, in all ranks: from `bounds[i]` to `bounds[i + 1]` what `slice` of rank i begins with. */
+  /** Assembles an array in all ranks: `bounds[i]` to `bounds[i + 1]` comes from the start of `slice` of rank i. */
   assemble<F extends Float32Array | Float64Array>(slice: F, bounds: readonly number[], array: F): void {
     const counts = bytesOf(array, bounds);
     this.mpi.allgatherv(slice, counts[this.rank], array, counts, startsOf(counts));
   }
 
-  /** Leaves the job in good order. */
+  /** Leaves the job cleanly. */
   close(): void {
     this.mpi.finalize();
   }
 
-  /** Ends all processes at once, this one too: for a failure that the others know nothing of. */
+  /** Ends all processes at once, including this one: for a failure the others do not know about. */
   abort(code: number): void {
     this.mpi.abort(code);
   }
@@ -87,8 +87,8 @@ function startsOf(counts: Int32Array): Int32Array {
 }
 
 /**
- * The part of MPI in use. A call blocks until all processes have made theirs; one that fails ends the whole job with a
- * message of the library, as is MPI's way.
+ * The part of MPI in use. A call blocks until all processes have made theirs; a failure ends the whole job with a
+ * message from the library, as usual with MPI.
  */
 export interface Mpi {
   readonly rank: number;
@@ -98,7 +98,7 @@ export interface Mpi {
    * at `starts[i]`.
    */
   allgatherv(send: TypedBytes, bytes: number, receive: TypedBytes, counts: Int32Array, starts: Int32Array): void;
-  /** Sends a piece to each process, and receives one of each. Counts and starts are in bytes. */
+  /** Sends a piece to each process and receives one from each. Counts and starts are in bytes. */
   alltoallv(
     send: TypedBytes,
     sendCounts: Int32Array,
@@ -107,7 +107,7 @@ export interface Mpi {
     receiveCounts: Int32Array,
     receiveStarts: Int32Array,
   ): void;
-  /** Leaves the job in good order, once all processes do. */
+  /** Leaves the job cleanly, once all processes do. */
   finalize(): void;
   /** Ends all processes of the job at once. */
   abort(code: number): void;
@@ -115,13 +115,13 @@ export interface Mpi {
 
 type TypedBytes = Uint8Array | Float32Array | Float64Array;
 
-/** Which process of how many this is, by what its launcher has put into the environment. */
+/** Which process of how many this is, from the launcher's environment variables. */
 export interface Launch {
   readonly rank: number;
   readonly size: number;
 }
 
-/** The job that an MPI launcher has started this process for; undefined if none has, or if it is the only one. */
+/** The job this process belongs to, if an MPI launcher started it; undefined if not, or if it is the only process. */
 export function launch(environment: NodeJS.ProcessEnv = process.env): Launch | undefined {
   for (const [size, rank] of LAUNCHERS) {
     if (environment[size] === undefined || environment[rank] === undefined) continue;
@@ -191,7 +191,7 @@ async function load({ size }: Launch, files: readonly string[]): Promise<Library
   for (const file of files) {
     let handle: LibraryHandle;
     try {
-      // Global: the components that Open MPI loads later look for its symbols among those of the process.
+      // Global: components that Open MPI loads later look up its symbols in the process.
       handle = koffi.load(file, { global: true });
     } catch {
       tried.push(`${file} cannot be loaded`);
@@ -220,7 +220,7 @@ const LAUNCHERS = [
   ['SLURM_STEP_NUM_TASKS', 'PMIX_RANK'],
 ] as const;
 
-/** By name, as the system finds it; and where Fedora, Homebrew and those who built it themselves have it. */
+/** By name, as the system finds it; then where Fedora, Homebrew and local builds put it. */
 const LIBRARIES =
   process.platform === 'darwin'
     ? ['libmpi.40.dylib', '/opt/homebrew/lib/libmpi.40.dylib', '/usr/local/lib/libmpi.40.dylib']

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { fileLines } from '../src/file-lines.js';
-import { openRegular, readBytes, readingWithin } from '../src/files.js';
+import { fileLines, openRegular, readBytes, readingWithin } from '../src/files.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tcts-lines-'));
 afterAll(() => rmSync(folder, { recursive: true }));

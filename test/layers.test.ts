@@ -9,6 +9,7 @@ const LAYERS = [
   ['serve'],
   ['report'],
   ['sweep'],
+  ['problems'],
   ['translate', 'forecast', 'series'],
   ['schedule'],
   ['run'],

@@ -69,7 +69,7 @@ export const task: schedule.Task = { name: 'wait-1', number: 1 };`;
     expect(found).toBe('');
   });
 
-  it('translates before any training, with the model in the box', { timeout: 120_000 }, () => {
+  it('translates before any training, with the bundled model', { timeout: 120_000 }, () => {
     const main = join(modules, 'tcts/dist/cli/main.js');
     const { source, target } = verbFinalText(1, { train: 0, valid: 0 }).test[0];
     const options = { cwd: folder, input: `${source}\n`, encoding: 'utf8', stdio: 'pipe' } as const;

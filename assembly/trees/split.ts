@@ -40,7 +40,7 @@ export function scan(histogram: usize, feature: i32, sum: i64, hessian: i64, bes
       const bin = direction ? step : last - step;
       const slot = histogram + (<usize>bin << shift);
       const sumHere = load<i64>(slot);
-      if (!sumHere) continue; // an empty bin: the same split as the one before
+      if (!sumHere) continue; // an empty bin: the same split as the previous one
       near += sumHere;
       if (weighted) nearHessian += load<i64>(slot, 8);
       const nearCount = near & countMask;

@@ -1,13 +1,13 @@
 /**
  * What the strategy `influence` costs: ten updates of a training run, from the next batch to the changed parameters, one
- * of which measures. The shipped configuration of each size on made-up data of its shape, so that it can be measured
+ * of which measures. The shipped configuration of each size on synthetic data of its shape, so that it can be measured
  * anywhere; threads and workers are the configuration's.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createProblem, trainConfigSchema } from '../../dist/cli/problems.js';
+import { createProblem, trainConfigSchema } from '../../dist/problems/index.js';
 import { Random } from '../../dist/random.js';
 import { loadConfig, workersOf } from '../../dist/run/index.js';
 import { createStrategy, strategySchema } from '../../dist/schedule/index.js';

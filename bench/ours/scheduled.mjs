@@ -1,8 +1,8 @@
 /**
  * Updates of Algorithm 1 with the learned scheduler, all that belongs to one included: batch, features, choice, step. A
- * GRU of 2×32 on a made-up market with the shapes of CSI300: 300 stocks, windows of 60 days of 5 numbers, batch 800.
+ * GRU of 2×32 on a synthetic market with the shapes of CSI300: 300 stocks, windows of 60 days of 5 numbers, batch 800.
  */
-import { createProblem, trainConfigSchema } from '../../dist/cli/problems.js';
+import { createProblem, trainConfigSchema } from '../../dist/problems/index.js';
 import { Random } from '../../dist/random.js';
 import { algorithm1, Course, createStrategy } from '../../dist/schedule/index.js';
 import { openRanks } from './step.mjs';

@@ -1,5 +1,5 @@
 /**
- * Writes the live page of the site, after typedoc: the page of `tcts serve` as static files, with the model in the box,
+ * Writes the live page of the site, after typedoc: the page of `tcts serve` as static files, with the bundled model,
  * which runs in the visitor's browser. Any web server will do; nothing is sent to it.
  *
  *     node docs/typedoc/live.mjs [FOLDER]

@@ -1,5 +1,6 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
 import { nearest } from '../run/config/load.js';
@@ -7,6 +8,9 @@ import type { TrainingResult } from '../run/index.js';
 import { INTERRUPTED } from '../run/progress.js';
 import type { EpisodeRecord } from '../schedule/index.js';
 import { formatFigure, textTable, wrapped } from '../text-table.js';
+import type { Translator } from '../translate/decode/translator.js';
+import type { TranslationScores } from '../translate/evaluate.js';
+import type { ToyPair } from '../translate/toy.js';
 import { wholeNumber } from './flags.js';
 import { shippedConfig } from './names.js';
 import { nextLines, saying } from './terminal.js';
@@ -20,7 +24,7 @@ interface Part {
   next(folder: string): readonly string[];
 }
 
-export interface PartContext {
+interface PartContext {
   /** Where its runs are made. */
   readonly folder: string;
   readonly seed: number;
@@ -41,7 +45,7 @@ wrong. The best a scheduler can do is to choose "clean"; it is not told so.`,
     title: 'Simultaneous translation: what does waiting buy?',
     about: `English with the verb at the end into plain English, while the words arrive. The
 tasks are to wait for 1 to 7 words before writing; wait-3 is the main task.`,
-    run: async (context) => (await import('./demo-translation.js')).translationPart(context),
+    run: translation,
     next: (folder) => [`tcts translate ${join(folder, 'learned')} --k 3`, `tcts serve ${folder}`],
   },
   market: {
@@ -112,7 +116,7 @@ function partNamed(wanted: string): string {
   throw new InputError(`there is no demo ${JSON.stringify(wanted)}, ${hint}`);
 }
 
-/** The path, or the first of `path-2`, `path-3`, … that is not there yet. */
+/** The path, or the first of `path-2`, `path-3`, … that does not exist yet. */
 function freeFolder(path: string): string {
   for (let n = 1; ; n++) {
     const candidate = n === 1 ? path : `${path}-${n}`;
@@ -131,13 +135,13 @@ interface Trained {
 }
 
 /** Trains a shipped configuration with a strategy. Undefined if it was interrupted. */
-export async function trainShipped(
+async function trainShipped(
   config: string,
   strategy: string,
   { folder, seed, quiet }: PartContext,
 ): Promise<Trained | undefined> {
   const { loadConfig } = await import('../run/index.js');
-  const { trainConfigSchema, validationOf } = await import('./problems.js');
+  const { trainConfigSchema, validationOf } = await import('../problems/index.js');
   const { trainingRun } = await import('./training-run.js');
   const file = shippedConfig(config);
   const settings = loadConfig(trainConfigSchema, file, { set: [`seed=${seed}`, `strategy.name=${strategy}`] });
@@ -221,7 +225,7 @@ function verdict([low, high]: readonly [number, number]): string {
 }
 
 /**
- * The share of each task over the episodes, a row a task and time from left to right: a cell is the mean of the
+ * The share of each task over the episodes, one row per task and time from left to right: a cell is the mean of the
  * episodes that fall into it, the darker the larger. Behind it stands the share in the last quarter.
  */
 export function distributionPlot(tasks: readonly string[], episodes: readonly Shares[], width = 60): string {
@@ -259,3 +263,82 @@ function shade(share: number): string {
 
 const SHADES = [' ', '░', '▒', '▓', '█'];
 const SHADES_FROM = [0, 0.05, 0.25, 0.5, 0.8];
+
+const WAITS = [1, 5] as const;
+
+/** Trains a translator with the scheduler, shows a sentence arriving under two waits, and scores both. */
+async function translation(context: PartContext): Promise<object | undefined> {
+  const { folder, say } = context;
+  const trained = await trainShipped('verb-final', 'learned', context);
+  if (trained === undefined) return undefined;
+  say(`trained in ${trained.seconds.toFixed(0)} s, validation loss ${trained.validation.toFixed(3)} nats per word`);
+  const { Translator } = await import('../translate/decode/translator.js');
+  const { evaluateTranslation } = await import('../translate/evaluate.js');
+  const { verbFinalText } = await import('../translate/toy.js');
+  const run = join(folder, 'learned');
+  const scores = await saying('translating the test sentences', () =>
+    evaluateTranslation(run, { policies: [`wait-k:${WAITS.join(',')}`], beam: 1, threads: 2 }),
+  );
+  const pair = tellingPair(scores, verbFinalText(1, { train: 0, valid: 0 }).test);
+  say(`\n  source     ${pair.source}\n  reference  ${pair.target}`);
+  const translator = await Translator.open(run, { beam: 1 });
+  try {
+    for (const k of WAITS) await stream(translator, k, pair, context);
+  } finally {
+    await translator.close();
+  }
+  const rows = scores.map(({ k, bleu, latency }) => [
+    `wait-${k}`,
+    bleu.toFixed(1),
+    latency.stacl?.AL.toFixed(2) ?? '–',
+  ]);
+  say(`\n${textTable(['', 'BLEU', 'AL (words)'], rows)}`);
+  const [early, late] = scores;
+  say(`${(late.bleu - early.bleu).toFixed(0)} BLEU for waiting ${(lag(late) - lag(early)).toFixed(1)} words longer.`);
+  const results = scores.map(({ k, bleu, latency }) => ({ k, bleu, AL: latency.stacl?.AL ?? null }));
+  return { validation: trained.validation, seconds: trained.seconds, results };
+}
+
+const lag = ({ latency }: TranslationScores): number => latency.stacl?.AL ?? Number.NaN;
+
+/** A test sentence that only the longer wait gets right, if there is one. */
+function tellingPair(scores: readonly TranslationScores[], test: readonly ToyPair[]): ToyPair {
+  const outputs = scores.map(({ folder }) => readFileSync(join(folder, 'output.txt'), 'utf8').split('\n'));
+  const [early, late] = outputs;
+  const telling = test.filter(({ target }, i) => late[i] === target && early[i] !== target);
+  const short = telling.filter(({ source }) => source.split(' ').length <= 9);
+  return short.toSorted((a, b) => b.source.length - a.source.length)[0] ?? telling[0] ?? test[0];
+}
+
+/** Shows every READ and WRITE when it happens; for display, at the speed of a slow reader. */
+async function stream(translator: Translator, k: number, pair: ToyPair, { say, quiet }: PartContext): Promise<void> {
+  const { tokenName } = await import('../translate/decode/text-stream.js');
+  say(`\n  wait-${k}`);
+  let written: string[] = [];
+  const sentence = translator.stream(translator.policy(`wait-k:${k}`), {
+    beam: 1,
+    onEvent: ({ action, token }) => {
+      if (action === 'WRITE') written.push(tokenName(translator.target, token));
+    },
+  });
+  const said: string[] = [];
+  const show = (read: string): void => {
+    const words = written.filter((word) => word !== '</s>');
+    say(`  READ ${read.padEnd(11)}${words.length === 0 ? '' : `WRITE ${words.join(' ')}`}`.trimEnd());
+    said.push(...words);
+    written = [];
+  };
+  for (const word of pair.source.split(' ')) {
+    await sentence.push(word);
+    show(word);
+    if (!quiet) await sleep(PAUSE);
+  }
+  await sentence.end();
+  show('(end)');
+  const wrong = said.filter((word) => !pair.target.split(' ').includes(word));
+  const verdict = said.join(' ') === pair.target ? 'right' : `wrong: ${wrong.join(', ') || 'another order'}`;
+  say(`  → ${said.join(' ')}  (${verdict})`);
+}
+
+/** Milliseconds between two words. */
+const PAUSE = 150;

@@ -2,12 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
 import type { Command } from 'commander';
-import { graphicsCards } from '../devices.js';
+import { type DeviceName, type GraphicsCard, graphicsCards } from '../devices.js';
 import { commonKeys, workersOf } from '../run/config/load.js';
 import { toolVersion } from '../run/versions.js';
 import { IR_VERSION, OPSET } from '../tensor/onnx.js';
-import { checkDevice, type DeviceCheck } from './doctor-device.js';
-import { startGru } from './doctor-gru.js';
 import { colorsFor } from './terminal.js';
 
 /** What `tcts doctor` found; `--json` prints it as it is. */
@@ -20,7 +18,7 @@ export interface Diagnosis {
     gemmGflops: Readonly<Record<string, number>>;
     gruSamplesPerSecond: Readonly<Record<string, number>>;
   };
-  /** Graphics cards, and what WebGPU does on the one that it uses; null where there is none. */
+  /** Graphics cards, and what WebGPU does on the one that it uses; null if there is none. */
   readonly device: DeviceCheck | null;
   /** What is absent, and how to get it. Empty when all is well. */
   readonly missing: readonly Missing[];
@@ -87,7 +85,7 @@ async function deviceCheck(missing: Missing[]): Promise<DeviceCheck | null> {
     return await checkDevice('webgpu', cards);
   } catch (error) {
     const remedy = error instanceof Error ? error.message : String(error);
-    missing.push({ what: 'WebGPU', needed: `computes on ${cards[0].name}`, remedy, fatal: false });
+    missing.push({ what: 'WebGPU', needed: `computing on ${cards[0].name}`, remedy, fatal: false });
     return null;
   }
 }
@@ -206,3 +204,112 @@ async function secondsEach(run: () => Promise<unknown>): Promise<number> {
 
 /** Seconds that a speed is measured for. */
 const SECONDS = 0.5;
+
+/** What `tcts doctor` found about a device. */
+interface DeviceCheck {
+  readonly device: DeviceName;
+  readonly cards: readonly GraphicsCard[];
+  /** Largest tensor, of those that were tried, in MiB. */
+  readonly largestMiB: number;
+  /** Largest relative difference of the losses of some updates from those of the CPU. */
+  readonly difference: number;
+  /** Updates a second of a small GRU, on the CPU and on the device. */
+  readonly updatesPerSecond: { readonly cpu: number; readonly device: number };
+}
+
+/** Trains a small GRU on the CPU and on a device, and looks how large a tensor may be. */
+async function checkDevice(device: DeviceName, cards: readonly GraphicsCard[]): Promise<DeviceCheck> {
+  const cpu = await trainSome('cpu');
+  const other = await trainSome(device);
+  const differences = cpu.losses.map((loss, i) => Math.abs(other.losses[i] - loss) / Math.abs(loss));
+  return {
+    device,
+    cards,
+    largestMiB: await largestTensor(device),
+    difference: Math.max(...differences),
+    updatesPerSecond: { cpu: cpu.rate, device: other.rate },
+  };
+}
+
+/** Updates whose losses are compared, and seconds that the rate is then measured for. */
+const UPDATES = 5;
+const RATE_SECONDS = 1;
+
+async function trainSome(device: DeviceName): Promise<{ losses: number[]; rate: number }> {
+  const gru = await startGru({ steps: 4, batch: 64, hidden: 8, layers: 1, device });
+  const losses: number[] = [];
+  for (let i = 0; i < UPDATES; i++) losses.push(await gru.step());
+  const start = performance.now();
+  let count = 0;
+  for (; performance.now() - start < RATE_SECONDS * 1000; count++) await gru.step();
+  const rate = (1000 * count) / (performance.now() - start);
+  await gru.close();
+  return { losses, rate: Math.round(rate) };
+}
+
+/** MiB that are tried. */
+const SIZES = [128, 256, 512, 1024, 2048];
+
+async function largestTensor(device: DeviceName): Promise<number> {
+  const { broadcastTo, f32, lower, mul, Session, slice, trace } = await import('../tensor/index.js');
+  let largest = 0;
+  for (const size of SIZES) {
+    const program = trace({ x: f32(1) }, ({ x }) => {
+      const many = broadcastTo(x, [size * 2 ** 18]);
+      return { out: slice(mul(many, many), 0, 0, 1) };
+    });
+    const session = await Session.create(lower(program, { device }));
+    try {
+      await session.run({ x: { data: Float32Array.of(1), shape: [1] } });
+      largest = size;
+    } catch {
+      break;
+    } finally {
+      await session.close();
+    }
+  }
+  return largest;
+}
+
+/** A GRU that `tcts doctor` measures with. */
+interface MeasuredGru {
+  readonly steps: number;
+  readonly batch: number;
+  readonly hidden: number;
+  readonly layers: number;
+  readonly workers?: number;
+  readonly device?: DeviceName;
+}
+
+/** Its training on random numbers: `step` makes one Adam update and returns the loss. */
+async function startGru({ steps, batch, hidden, layers, workers, device }: MeasuredGru) {
+  const [{ gru, linear }, { Training }, { Random }, { f32, mul, square, squeeze, sub, sum }] = await Promise.all([
+    import('../nn/index.js'),
+    import('../optim/index.js'),
+    import('../random.js'),
+    import('../tensor/index.js'),
+  ]);
+  const training = await Training.create({
+    model: (p, { x, y }) => {
+      const { last } = gru(p.under('gru'), x, { hidden, layers });
+      const error = sub(squeeze(linear(p.under('out'), last[layers - 1], 1), 1), y);
+      return { loss: mul(sum(square(error)), 1 / batch) };
+    },
+    inputs: { x: f32(steps, 'B', 5), y: f32('B') },
+    random: new Random('doctor'),
+    optimizer: { name: 'adam' },
+    workers,
+    device,
+  });
+  const random = new Random('data');
+  const normal = (...shape: number[]): { data: Float32Array; shape: number[] } => {
+    const data = new Float32Array(shape.reduce((a, b) => a * b, 1));
+    random.fillNormal(data, 0, 1);
+    return { data, shape };
+  };
+  const data = { x: normal(steps, batch, 5), y: normal(batch) };
+  return {
+    step: async (): Promise<number> => (await training.step(data, 1e-3)).loss,
+    close: () => training.close(),
+  };
+}

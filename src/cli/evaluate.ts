@@ -26,30 +26,32 @@ export function registerEvaluate(program: Command): void {
     .command('evaluate')
     .description('Score the best model of a run on the test data.')
     .argument('<run>', 'run folder')
-    .option('--split <name>', 'part of the data to score on (default: test)')
-    .option('--data <path>', "data in place of the run's own")
+    .option('--split <name>', 'part of the data to score (default: test)')
+    .option('--data <path>', "other data than the run's own")
     .addOption(columnsOption())
     .option('--from <YYYY-MM-DD>', 'forecast: first day, instead of a part')
     .option('--to <YYYY-MM-DD>', 'forecast: last day, instead of a part')
     .addOption(
-      new Option('--backtest <map>', "forecast: keys of problem.backtest laid over the run's own").argParser((text) =>
+      new Option('--backtest <map>', "forecast: keys of problem.backtest that override the run's").argParser((text) =>
         mapOf(text, '--backtest'),
       ),
     )
     .addOption(
       neutraliseOption("forecast: keys of problem.neutralise, such as '{group: sector}', instead of the run's"),
     )
-    .option('--predictions <file>', 'forecast: write the predictions to this .csv or .parquet file too')
-    .option('--against <run>', 'forecast: test the difference to another run that has been evaluated');
+    .option('--predictions <file>', 'forecast: also write the predictions to this .csv or .parquet file')
+    .option('--against <run>', 'forecast: test the difference from another evaluated run');
   addPolicyFlags(command)
     .addOption(
-      new Option('--beam <size>', 'translation: beam at the end of the source').argParser(wholeNumber('--beam')),
+      new Option('--beam <size>', 'translation: beam size after the end of the source').argParser(
+        wholeNumber('--beam'),
+      ),
     )
     .addOption(
-      new Option('--early-end <rule>', 'translation: an end that is proposed before the source has ended').choices([
-        'allow',
-        'block',
-      ]),
+      new Option(
+        '--early-end <rule>',
+        'translation: what to do if the model ends a sentence before its source',
+      ).choices(['allow', 'block']),
     )
     .addOption(
       new Option(
@@ -62,31 +64,28 @@ export function registerEvaluate(program: Command): void {
     .addOption(
       new Option(
         '--unit <name>',
-        "translation: what SimulEval's latency counts (default: char for targets without spaces, else word)",
+        "translation: unit of SimulEval's latency (default: char for targets without spaces, otherwise word)",
       ).choices(LATENCY_UNITS),
     )
     .addOption(
       new Option(
         '--computation-aware [ms]',
-        'translation: sentence by sentence, latency with the time of computing; a source word lasts ms',
+        'translation: sentence by sentence, latency including computation time; a source word lasts ms',
       )
         .argParser(positiveNumber('--computation-aware'))
         .preset('300'),
     )
-    .option(
-      '--loss',
-      'translation: only the loss with each wait of --k (split: that of validation); nothing is translated',
-    )
+    .option('--loss', 'translation: only the validation loss under each wait of --k; nothing is translated')
     .addOption(new Option('--threads <n>', 'threads of the model').argParser(wholeNumber('--threads')).default(2))
     .addOption(deviceOption())
-    .option('--all', 'print all figures: sacreBLEU, chrF, lengths and every measure of latency')
+    .option('--all', 'print all figures: sacreBLEU, chrF, lengths and all latency metrics')
     .option('--json', 'print the figures as JSON', false)
     .addHelpText(
       'after',
       `
 Besides what is printed, everything behind it is written to RUN/evaluation: a forecast's scores of each day, returns by
 quintile, the course of the backtest and all predictions; a translation's outputs and delays. With --data the folder has
-the name of the data at its end, and what was measured on the run's own data stays.
+the name of the data as its suffix, and results on the run's own data are kept.
 
 ${policyHelp()}
 The flag may be repeated; lists as in wait-k:1,3 or wait-if-diff:initial=2,4,step=1,2 stand for all combinations.
@@ -115,7 +114,7 @@ Examples:
 /** What evaluates a run, by the kind of its problem. */
 async function evaluationOf(run: string): Promise<{ evaluate: Evaluate; next: string[] }> {
   const { openRun } = await import('../run/index.js');
-  const { kindOf, kindsWithEvaluation, loadModule, nextCommands } = await import('./problems.js');
+  const { kindOf, kindsWithEvaluation, loadModule, nextCommands } = await import('../problems/index.js');
   const { problem = {} } = openRun(run).config as { problem?: { kind?: string; module?: string } };
   const where = { file: run, key: 'problem.kind' };
   if (problem.kind === 'module') {

@@ -18,13 +18,13 @@ interface ExportFlags {
 export function registerExport(program: Command): void {
   program
     .command('export')
-    .description('Write a trained translation model as ONNX files, for transformers, or its parameters alone.')
+    .description('Write a trained translation model as ONNX files, for transformers, or only its parameters.')
     .argument('<run>', 'run folder of a translation model')
     .option('--onnx <folder>', 'where to write encoder-step.onnx, decoder-step.onnx, settings.json and vocabularies')
-    .option('--hf <folder>', "where to write what Hugging Face's transformers loads as a Marian model")
-    .option('--parameters <file>', 'where to write the parameters as safetensors, without the state of the optimiser')
+    .option('--hf <folder>', "where to write a Marian model for Hugging Face's transformers")
+    .option('--parameters <file>', 'where to write the parameters as safetensors, without the optimiser state')
     .addOption(checkpointOption().default('best'))
-    .addOption(new Option('--device <name>', 'what --onnx writes for (default: cpu)').choices(['cpu', 'webgpu']))
+    .addOption(new Option('--device <name>', 'device that --onnx targets (default: cpu)').choices(['cpu', 'webgpu']))
     .option('--json', 'print what was written as JSON')
     .addHelpText(
       'after',
@@ -34,7 +34,7 @@ Example:
   tcts export runs/multi30k --parameters multi30k.safetensors --checkpoint average:5
   tcts export runs/opus-en-de-wait-3 --hf exported/opus-en-de
 
-How the two models are called step by step is described in docs/translation.md, what transformers loads in docs/import.md.`,
+docs/translation.md describes how to call the two models step by step, docs/import.md what transformers loads.`,
     )
     .action(exportCommand);
 }
@@ -42,7 +42,7 @@ How the two models are called step by step is described in docs/translation.md, 
 async function exportCommand(run: string, flags: ExportFlags): Promise<void> {
   const { checkpoint, device, onnx: folder, parameters, hf } = flags;
   if (folder === undefined && parameters === undefined && hf === undefined) {
-    throw new InputError('missing: say what to write with --onnx, --hf or --parameters', { key: '--onnx' });
+    throw new InputError('missing: expected --onnx, --hf or --parameters', { key: '--onnx' });
   }
   const { exportParameters, exportTranslation } = await import('../translate/export.js');
   const from = runFolder(run);

@@ -10,7 +10,7 @@ export function wholeNumber(flag: string, least = 1, most = Number.MAX_SAFE_INTE
   return (text) => {
     const value = Number(text);
     if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-    const from = least === 0 ? '' : ` from ${least} on`;
+    const from = least === 0 ? '' : ` of at least ${least}`;
     const limits = most === Number.MAX_SAFE_INTEGER ? from : ` from ${least} to ${most}`;
     throw new InputError(`expected a whole number${limits}, found ${JSON.stringify(text)}`, { key: flag });
   };
@@ -43,7 +43,7 @@ export interface QueueFlags {
 /**
  * The options that say which queue is meant. The environment keeps a password out of the list of processes.
  *
- * @param asked whether TCTS_QUEUE is not enough: a worker of the queue that hears of it must not queue its own job's parts
+ * @param asked whether TCTS_QUEUE is not enough: a worker of the queue that is told about it must not queue its own job's parts
  */
 export function queueOptions(command: Command, asked = false): Command {
   const queue = new Option(
@@ -54,7 +54,7 @@ export function queueOptions(command: Command, asked = false): Command {
     .addOption(asked ? queue : queue.env('TCTS_QUEUE'))
     .option(
       '--queue-env <name>',
-      'environment variable with that address: a password on the command line is seen in the list of processes',
+      'environment variable with that address: the process list shows a password on the command line',
     )
     .option('--queue-name <name>', 'which queue, if there are several in that Redis (default: "runs")')
     .hook('preAction', (_, action) => {
@@ -82,7 +82,7 @@ export interface SearchFlags {
 
 /** `--speculate`. */
 export function speculateOption(): Option {
-  const what = 'tokens to try further with the beam before one is written while the source goes on (default: 0)';
+  const what = 'tokens that the beam looks ahead before one is written, until the source ends (default: 0)';
   return new Option('--speculate <n>', what).argParser(wholeNumber('--speculate', 0, 100));
 }
 
@@ -97,9 +97,9 @@ export interface SearchSettings {
 
 export function addSearchFlags(command: Command): Command {
   return command
-    .option('--beam <n>', 'hypotheses once the whole source is known; 1 is greedy', '5')
+    .option('--beam <n>', 'beam size once the whole source is known; 1 is greedy', '5')
     .addOption(
-      new Option('--early-end <rule>', 'an end of the sentence that is proposed before the source has ended')
+      new Option('--early-end <rule>', 'what to do if the model ends a sentence before its source')
         .choices(['allow', 'block'])
         .default('allow'),
     )
@@ -122,7 +122,7 @@ export function searchOf({ beam, earlyEnd, lengthPenalty, checkpoint, threads, d
 
 /** `--device`: what computes. */
 export function deviceOption(): Option {
-  return new Option('--device <name>', 'what computes; auto is a graphics card where it gains (default: cpu)').choices(
+  return new Option('--device <name>', 'what computes; auto uses a graphics card if it helps (default: cpu)').choices(
     deviceChoices,
   );
 }
@@ -155,7 +155,7 @@ export function addPolicyFlags(command: Command): Command {
         more,
       ),
     )
-    .option('--models <run...>', 'translation: further runs for adaptive to choose among, each of another wait');
+    .option('--models <run...>', 'translation: additional runs for adaptive to choose from, each with another wait');
 }
 
 /** The help on `--policy`. */
@@ -173,10 +173,9 @@ export function penaltyOf(text: string): number {
 
 /** `--columns '{symbol: ticker}'`: names of columns in data other than the run's own. */
 export function columnsOption(): Option {
-  return new Option(
-    '--columns <map>',
-    "forecast: columns of --data where they are named otherwise than in the run's data",
-  ).argParser((text) => mapOf(text, '--columns'));
+  return new Option('--columns <map>', "forecast: columns of --data whose names differ from the run's data").argParser(
+    (text) => mapOf(text, '--columns'),
+  );
 }
 
 /** `--neutralise '{group: sector}'`: what forecasts are to say nothing about; `null` for nothing. */

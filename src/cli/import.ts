@@ -13,25 +13,26 @@ interface ImportFlags {
 export function registerImport(program: Command): void {
   const command = program
     .command('import')
-    .description('Make a run folder of a translation model that fairseq, Marian or M2M-100 has trained.');
+    .description('Make a run folder from a translation model trained with fairseq, Marian or M2M-100.');
   shared(
     command
       .command('fairseq')
       .description(
-        'A Transformer of fairseq: a folder with checkpoint_best.pt or model.pt, and dict.L.txt of both languages.',
+        'A fairseq Transformer: a folder with checkpoint_best.pt or model.pt, and dict.L.txt of both languages.',
       )
       .argument('<folder>', 'folder with the checkpoint and the dictionaries')
-      .option('--checkpoint <name>', 'another checkpoint of the folder')
-      .option('--source <language>', 'source language (default: as the checkpoint says)')
-      .option('--target <language>', 'target language (default: as the checkpoint says)')
-      .option('--codes <file>', 'merges of subword-nmt (default: bpecodes in the folder, if it is there)')
-      .option('--spm <model...>', 'models of SentencePiece: one for both languages, or one for each')
+      .option('--checkpoint <name>', 'another checkpoint in the folder')
+      .option('--source <language>', 'source language (default: from the checkpoint)')
+      .option('--target <language>', 'target language (default: from the checkpoint)')
+      .option('--codes <file>', 'merges of subword-nmt (default: bpecodes in the folder, if present)')
+      .option('--spm <model...>', 'SentencePiece models: one for both languages, or one each')
       .addOption(
-        new Option('--tokenizer <kind>', 'how text is cut before that (default: moses with merges, else none)').choices(
-          ['moses', 'none', 'char', 'jieba'],
-        ),
+        new Option(
+          '--tokenizer <kind>',
+          'how text is tokenised before that (default: moses with merges, otherwise none)',
+        ).choices(['moses', 'none', 'char', 'jieba']),
       )
-      .option('--lowercase', 'put text into lower case')
+      .option('--lowercase', 'lowercase the text')
       .option('--normalize', 'normalise punctuation as Moses does')
       .addHelpText('after', '\nExample:\n  tcts import fairseq wmt.en-de --codes wmt.en-de/bpecodes --out runs/wmt'),
   ).action((folder: string, flags: ImportFlags & FairseqImportOptions) =>
@@ -46,9 +47,9 @@ export function registerImport(program: Command): void {
         "Marian (OPUS-MT) or M2M-100 in Hugging Face's layout: config.json, model.safetensors, vocab.json, …",
       )
       .argument('<folder>', 'folder of the model')
-      .option('--source <language>', 'source language (default: as tokenizer_config.json says)')
-      .option('--target <language>', 'target language (default: as tokenizer_config.json says)')
-      .option('--prefix <token>', 'token before every source line, such as >>fra<< of a model for several languages')
+      .option('--source <language>', 'source language (default: from tokenizer_config.json)')
+      .option('--target <language>', 'target language (default: from tokenizer_config.json)')
+      .option('--prefix <token>', 'token before every source line, such as >>fra<< for a model with several languages')
       .addHelpText(
         'after',
         `

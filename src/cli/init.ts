@@ -1,10 +1,10 @@
-import { existsSync, statSync } from 'node:fs';
-import { extname, join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
+import { isCsvName } from '../csv.js';
 import { InputError } from '../errors.js';
-import { fileLines } from '../file-lines.js';
-import { writeFileAtomic } from '../files.js';
+import { fileLines, writeFileAtomic } from '../files.js';
 import type { Extent } from '../schedule/index.js';
 import { wrapped } from '../text-table.js';
 import { positiveNumber, wholeNumber } from './flags.js';
@@ -19,7 +19,7 @@ interface InitFlags {
 export function registerInit(program: Command): void {
   program
     .command('init')
-    .description('Write a commented configuration for your data, by three questions or by flags.')
+    .description('Write a commented configuration for your data, from three questions or flags.')
     .argument('[file]', 'file to write', 'tcts.yaml')
     .option('--data <path>', `the data: ${WHAT}`)
     .option('--main <m>', 'the main task: words to wait, days or steps ahead', wholeNumber('--main', 1, 1000))
@@ -27,7 +27,7 @@ export function registerInit(program: Command): void {
     .addHelpText(
       'after',
       `
-What is not given as a flag is asked for. Some updates are timed, so that the training takes as long as it may.
+Missing flags are asked for. A few updates are timed to fit the training into the given time.
 
 Examples:
   tcts init
@@ -41,7 +41,7 @@ const WHAT = `a CSV or Parquet file, a qlib folder, a folder made by tcts prepar
 or built in: verb-final, market, series`;
 
 async function initCommand(file: string, flags: InitFlags): Promise<void> {
-  if (existsSync(file)) throw new InputError('it is there already: choose another name', { file });
+  if (existsSync(file)) throw new InputError('it already exists: choose another name', { file });
   const ask = questions(flags);
   try {
     const data = flags.data ?? (await ask('What data', WHAT, 'verb-final'));
@@ -94,11 +94,11 @@ async function draftOf(data: string): Promise<Draft> {
   if (!existsSync(data))
     throw new InputError(`there is no such file, expected ${WHAT.replace('\n', ' ')}`, { file: data });
   const quoted = JSON.stringify(data);
-  if (statSync(data).isDirectory()) {
-    if (existsSync(join(data, 'corpus.json'))) return translationDraft(`{from: corpus, folder: ${quoted}}`);
-    return pricesDraft(existsSync(join(data, 'calendars')) ? 'qlib' : 'csv', quoted, data);
-  }
-  if (extname(data) === '.parquet') return pricesDraft('parquet', quoted, data);
+  if (existsSync(join(data, 'corpus.json'))) return translationDraft(`{from: corpus, folder: ${quoted}}`);
+  const { recognisedFormat } = await import('../forecast/formats/index.js');
+  const format = recognisedFormat(data)?.schema.shape.format.value;
+  if (format !== undefined && !isCsvName(data)) return pricesDraft(format, quoted, data);
+  // Its columns tell prices from another series.
   const columns = columnsOf(data);
   if (!columns.some(({ ours }) => ours === 'close')) return seriesDraft(`{format: csv, path: ${quoted}}`);
   const renamed = columns.filter(({ ours, name }) => ours !== undefined && ours !== name);
@@ -132,7 +132,7 @@ function columnsOf(file: string): { name: string; ours: string | undefined }[] {
 
 function translationDraft(data: string): Draft {
   return {
-    question: 'wait-k: words to read before the first is written',
+    question: 'wait-k: words to read before the first one is written',
     main: 3,
     text: (main, problem) => {
       const { model, batch, learning } = (problem ?? AUTO) as typeof AUTO;
@@ -234,7 +234,7 @@ async function sizesFor(problem: string, minutes: number): Promise<{ problem: ob
   const { parse } = await import('yaml');
   const { loadTrainConfig, resolveSizes } = await import('./sizing.js');
   const values = { ...parse(problem), strategy: { name: 'learned' }, training: { budget: `${seconds(minutes)}s` } };
-  process.stderr.write('timing some updates …\n');
+  process.stderr.write('timing a few updates …\n');
   return resolveSizes(await loadTrainConfig(values, []), { say: (line) => process.stderr.write(`${line}\n`) });
 }
 

@@ -184,7 +184,7 @@ function widthOf(text: string): number {
 
 const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff01-\uff60]/u;
 
-/** A sentence to begin with, where there is one of the language. */
+/** A sentence to begin with, if there is one of the language. */
 function exampleOf(run: string, { source }: Translator): string {
   const { language, tokenizer } = source.pipeline.config;
   const { problem } = openRun(run).config as { problem?: unknown };

@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { InputError } from '../errors.js';
+import { type TrainConfig, validationOf } from '../problems/index.js';
 import {
   coresOf,
   createRun,
@@ -25,7 +26,6 @@ import {
 import { writeAsOwner } from '../run/lock.js';
 import type { MemberPlan, MemberRun } from '../schedule/index.js';
 import { type Executor, type Job, localExecutor, type Outcome, settle } from '../sweep/index.js';
-import { type TrainConfig, validationOf } from './problems.js';
 import { SweepView } from './sweep-run.js';
 import type { TrainingRun, TrainingRunOptions } from './training-run.js';
 
@@ -40,12 +40,12 @@ export async function memberRuns(
 ): Promise<TrainingRun> {
   const { folder, resume = false, quiet = false } = options;
   if (options.ranks !== undefined) {
-    throw new InputError('the members of this run are processes of their own: start it without mpirun', {
+    throw new InputError('the members of this run are separate processes: start it without mpirun', {
       key: 'problem',
     });
   }
   if (options.until !== undefined) {
-    throw new InputError('a run that consists of others is trained to its end, found --until', { key: 'problem' });
+    throw new InputError('a run that consists of other runs cannot be paused, found --until', { key: 'problem' });
   }
   // What is odd in the data is no progress: --quiet does not hide it.
   for (const line of notes) process.stderr.write(`${line}\n`);
@@ -72,21 +72,23 @@ export async function memberRuns(
     }
     if (stopped) {
       state = 'interrupted';
-      if (!quiet) process.stderr.write(`stopped, everything is saved; to go on: ${resumeCommand}\n`);
+      if (!quiet) process.stderr.write(`stopped, everything is saved; to continue: ${resumeCommand}\n`);
       return {
-        outcome: { state, step, best: null, signal, resumeCommand },
+        outcome: { state, step, best: null, stoppedEarly: false, signal, resumeCommand },
         result: undefined,
         tasks,
         members: members.length,
       };
     }
     const best = meanBest(results);
-    const result: TrainingResult = { updates: step, best, test: await test(folder, coresOf(config)) };
+    // Whether a member stopped early is in its own result.
+    const stoppedEarly = false;
+    const result: TrainingResult = { updates: step, stoppedEarly, best, test: await test(folder, coresOf(config)) };
     writeResult(write, result);
     state = 'finished';
     const score = best && { score: best.performance, step: best.update };
     return {
-      outcome: { state, step, best: score, signal: undefined, resumeCommand },
+      outcome: { state, step, best: score, stoppedEarly, signal: undefined, resumeCommand },
       result,
       tasks,
       members: members.length,
@@ -108,7 +110,7 @@ function meanBest(results: readonly (TrainingResult | undefined)[]): TrainingRes
   };
 }
 
-/** Refuses to go on where members have vanished or changed: their models would no longer be those of the configuration. */
+/** Refuses to continue where members have vanished or changed: their models would no longer be those of the configuration. */
 function requireSameMembers(run: string, members: readonly Member[]): void {
   for (const before of readMembers(run) ?? []) {
     const now = members.find(({ name }) => name === before.name);
@@ -201,7 +203,7 @@ function jobOf(config: TrainConfig, member: MemberRun, run: string): Job {
   return { name: member.name, folder, config: resolvedYaml(own), after: [], cores: coresOf(config) };
 }
 
-/** A member that is there keeps the path that it was begun with, from whatever folder the tool is run now. */
+/** A member that is there keeps the path that it was started with, from whatever folder the tool is run now. */
 function startOf({ startsFrom }: MemberRun, run: string, folder: string): { readonly warmStart?: unknown } {
   if (startsFrom === undefined) return {};
   const { warmStart = memberFolder(run, startsFrom) } = isRun(folder)

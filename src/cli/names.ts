@@ -3,6 +3,7 @@ import { basename, dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { InputError } from '../errors.js';
 import { nearest } from '../run/config/load.js';
+import { isRun } from '../run/folder.js';
 
 /** The configurations that come with the tool. */
 const SHIPPED = fileURLToPath(new URL('../../configs', import.meta.url));
@@ -33,7 +34,7 @@ export function configFile(given: string, under = ''): string {
 export function runFolder(given: string): string {
   if (existsSync(given)) return given;
   const named = join('runs', given);
-  if (existsSync(join(named, 'run.json'))) return named;
+  if (isRun(named)) return named;
   const near = nearestFile(given) ?? nearestFile(named);
   if (near === undefined) return given;
   throw new InputError(`there is no such run; did you mean ${near}?`, { file: given });

@@ -24,25 +24,25 @@ export function registerPrepare(program: Command): void {
     .description('Turn parallel text into a corpus of token ids.')
     .requiredOption('--source <language>', 'source language, the ending of its files')
     .requiredOption('--target <language>', 'target language')
-    .requiredOption('--out <folder>', 'the corpus; an interrupted preparation goes on when it is called again')
+    .requiredOption('--out <folder>', 'the corpus; the same command continues an interrupted preparation')
     .option('--train <prefix>', 'training text: PREFIX.LANGUAGE, plain or with .gz')
     .option('--valid <prefix>', 'validation text')
     .option('--test <prefix...>', 'test text, several are test, test1, …')
     .addOption(
       tokenizerOption(
         '--tokenizer <name>',
-        'how lines are cut into words (default: char for languages without spaces, else moses)',
+        'how lines are split into words (default: char for languages without spaces, otherwise moses)',
       ),
     )
-    .addOption(tokenizerOption('--source-tokenizer <name>', 'the same for the source alone'))
-    .addOption(tokenizerOption('--target-tokenizer <name>', 'the same for the target alone'))
+    .addOption(tokenizerOption('--source-tokenizer <name>', 'the same for the source only'))
+    .addOption(tokenizerOption('--target-tokenizer <name>', 'the same for the target only'))
     .option('--tokenizer-json <file...>', "Hugging Face's tokenizer.json, for both languages or one each")
     .option('--spm <file...>', "SentencePiece's .model, unigram or bpe, for both languages or one each")
-    .option('--lowercase', 'put everything into lower case')
+    .option('--lowercase', 'lowercase everything')
     .option('--normalize', 'normalise punctuation as Moses does')
     .option('--aggressive', 'split hyphens inside words (moses)')
-    .option('--no-escape', 'leave & < > | [ ] and quotes as they are (moses)')
-    .option('--protected <file>', 'patterns that stay one token, one a line (moses)')
+    .option('--no-escape', 'do not escape & < > | [ ] and quotes (moses)')
+    .option('--protected <file>', 'patterns that stay one token, one per line (moses)')
     .option('--bpe <merges>', 'learn byte pair encoding with this many merges', wholeNumber('--bpe', 0))
     .option('--joint', 'learn it from both languages together, with one vocabulary')
     .option('--codes <file...>', 'use these merges instead, for both languages or one file each')
@@ -53,14 +53,14 @@ export function registerPrepare(program: Command): void {
     )
     .option('--glossaries <pattern...>', 'patterns that byte pair encoding leaves whole')
     .option('--min-frequency <count>', 'learn no merge that is rarer (default: 2)', wholeNumber('--min-frequency', 0))
-    .option('--total-symbols', 'let --bpe count the characters too')
+    .option('--total-symbols', 'let --bpe also count the characters')
     .option('--vocab <file...>', 'use these dict.txt instead of building the vocabulary')
     .option('--shared-vocab', 'one vocabulary for both languages (default: with --joint)')
     .option('--no-shared-vocab', 'separate vocabularies, also with --joint')
     .option('--min-count <count>', 'rarer tokens become <unk> (default: 1)', wholeNumber('--min-count', 0))
     .option(
       '--vocab-size <entries>',
-      'most entries of a vocabulary, special tokens included',
+      'maximum vocabulary size, special tokens included',
       wholeNumber('--vocab-size', 0),
     )
     .option('--padding-factor <n>', 'fill vocabularies up to a multiple of n', wholeNumber('--padding-factor', 0))
@@ -72,14 +72,14 @@ export function registerPrepare(program: Command): void {
     )
     .option(
       '--max-tokens <tokens>',
-      'the same after byte pair encoding, ends of sentences counted, as problem.model.maxPositions does',
+      'the same after byte pair encoding, counting sentence ends, like problem.model.maxPositions',
       wholeNumber('--max-tokens', 0),
       defaultFilters.maxTokens,
     )
     .option('--ratio <r>', 'leave out training pairs whose lengths differ by a larger factor', decimalNumber('--ratio'))
-    .option('--like <folder>', 'treat the text as in this corpus or run: its tokeniser, merges and vocabularies')
+    .option('--like <folder>', 'use the tokeniser, merges and vocabularies of this corpus or run')
     .option('--fairseq <folder>', 'import the binarised data of fairseq-preprocess instead of text')
-    .option('--overwrite', 'replace a corpus that is already there')
+    .option('--overwrite', 'replace an existing corpus')
     .option('--json', 'print the summary as JSON')
     .addHelpText(
       'after',
@@ -140,7 +140,7 @@ async function prepareTranslate(flags: Flags): Promise<void> {
     process.stdout.write(`${JSON.stringify({ out: flags.out, reused, seconds, ...summary }, null, 2)}\n`);
   } else {
     process.stdout.write(describe(summary));
-    process.stdout.write(reused ? `${flags.out} was there already\n` : `${flags.out} in ${seconds.toFixed(1)} s\n`);
+    process.stdout.write(reused ? `${flags.out} already exists\n` : `${flags.out} in ${seconds.toFixed(1)} s\n`);
   }
 }
 
@@ -178,11 +178,11 @@ function preparation(flags: Flags): PrepareOptions {
   }
   if (flags.joint && flags.bpe === undefined) throw new InputError('needs --bpe', { key: '--joint' });
   if (flags.bpe !== undefined && flags.tokenizerJson) {
-    throw new InputError('a tokenizer.json has its own subword units, leave out --bpe', { key: '--tokenizer-json' });
+    throw new InputError('a tokenizer.json has its own subword units: leave out --bpe', { key: '--tokenizer-json' });
   }
   if (flags.spm && (flags.bpe !== undefined || flags.codes || flags.tokenizerJson)) {
     throw new InputError(
-      'a model of SentencePiece has its own subword units, leave out --bpe, --codes and --tokenizer-json',
+      'a SentencePiece model has its own subword units: leave out --bpe, --codes and --tokenizer-json',
       {
         key: '--spm',
       },
@@ -261,7 +261,7 @@ function tokenizerConfig(flags: Flags, side: Side, usesBpe: boolean): TokenizerC
   };
 }
 
-/** Languages without spaces are cut into characters, unless byte pair encoding is to find their units. Both are said. */
+/** Languages without spaces are split into characters, unless byte pair encoding is to find their units. Both are said. */
 function tokenizerFor(language: string, side: Side, usesBpe: boolean): ChosenTokenizer {
   if (latencyUnit(language) === 'word') return 'moses';
   if (!usesBpe) {
@@ -273,7 +273,7 @@ function tokenizerFor(language: string, side: Side, usesBpe: boolean): ChosenTok
   if (side === 'source') {
     warn(
       `${language} is written without spaces: a source that is cut by moses and --bpe arrives as one word, all at once; ` +
-        '--source-tokenizer char reads it character by character',
+        '--source-tokenizer char or jieba reads it character by character',
     );
   }
   return 'moses';

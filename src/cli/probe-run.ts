@@ -3,8 +3,20 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { InputError } from '../errors.js';
-import { makeFolder, readBytes } from '../files.js';
+import { makeFolder, readBytes, writeFileAtomic } from '../files.js';
+import { mean } from '../metrics/index.js';
+import { createProblem, type TrainConfig } from '../problems/index.js';
 import { Random } from '../random.js';
+import { csvLines, pngOf } from '../report/files.js';
+import {
+  EFFECT_COLUMNS,
+  effectNotes,
+  effectRows,
+  expectationNotes,
+  type ProbeResult,
+  probeFigure,
+  recommendedStrategy,
+} from '../report/probe.js';
 import { requireCompatible, requireSameConfig } from '../run/folder.js';
 import {
   acquireLock,
@@ -22,16 +34,21 @@ import {
   branchKey,
   copySnapshot,
   createStrategy,
-  type PlanOptions,
+  expectation,
+  gainsBySeed,
   type ProbePlan,
+  type ProbePlanOptions,
   type Problem,
   planProbe,
+  probeEffects,
   probeSeed,
+  recommend,
   totalUpdates,
 } from '../schedule/index.js';
-import { createProblem, type TrainConfig } from './problems.js';
+import { MAIN } from '../schedule/probe.js';
+import { textTable } from '../text-table.js';
 
-export interface ProbeRunOptions extends Omit<PlanOptions, 'budget' | 'seed'> {
+export interface ProbeRunOptions extends Omit<ProbePlanOptions, 'budget' | 'seed'> {
   readonly folder: string;
   /** Share of the updates of a training. */
   readonly budget: number;
@@ -163,7 +180,7 @@ function openLog(path: string, config: TrainConfig, plan: ProbePlan): { log: Met
   requireSameConfig(found.config as ConfigValues, values, path);
   if (!isDeepStrictEqual(found.plan, JSON.parse(JSON.stringify(plan)))) {
     throw new InputError(
-      'it was begun with another budget or other seeds, checkpoints or trunks: say the same, or another --out',
+      'it was started with a different budget, seeds, checkpoints or trunk: use the same ones, or another --out',
       {
         file: path,
       },
@@ -175,7 +192,7 @@ function openLog(path: string, config: TrainConfig, plan: ProbePlan): { log: Met
 
 const NEWLINE = 10;
 
-/** The speed of a training that is yet to be written down. */
+/** The speed of a training that is yet to be recorded. */
 export function timedTrial(config: TrainConfig): Promise<Speed> {
   return withProblem(config, async (problem, create) => ({ create, ...(await trial(problem, config)) }));
 }
@@ -256,7 +273,7 @@ function announce({ plan, speed, rest, share }: Announced, say: (line: string) =
   say(
     `${seeds.length} seeds, each with ${plural(arms.length, 'branch', 'branches')} of ${plural(length, 'update')} from ${from}, ${plural(trunk, 'update')} of common training before it (${percent((share * trunk) / updates)} of a training)`,
   );
-  if (!plan.leaveOneOut) say('the budget has no room for leaving single tasks out: a larger --budget does that, too');
+  if (!plan.leaveOneOut) say('the budget is too small to leave out single tasks: use a larger --budget');
   const validations = rest.branches + rest.seeds * checkpoints;
   const seconds = rest.seeds * speed.create + rest.updates * speed.update + validations * speed.validation;
   const resumed = rest.updates < updates ? ` (${updates - rest.updates} are done)` : '';
@@ -286,4 +303,43 @@ function plural(count: number, one: string, several = `${one}s`): string {
 
 function percent(share: number): string {
   return `${Number((100 * share).toPrecision(2))} %`;
+}
+
+/** What the branches say. */
+export function resultOf({ plan, branches, speed }: ProbeRun, strategy: string): ProbeResult {
+  const effects = probeEffects(branches, plan);
+  const recommendation = recommend(effects, plan);
+  return {
+    plan,
+    mainGain: mean(gainsBySeed(branches, plan).get(MAIN)!),
+    effects,
+    recommendation,
+    expectation: expectation(recommendation, branches, plan),
+    configured: { strategy, adds: speed.strategy, update: speed.update },
+  };
+}
+
+/** `probe.json`, and the matrix of transfer as `transfer.svg`, `.png` and `.csv`. */
+export function writeProbeResult(folder: string, result: ProbeResult, name: string): void {
+  const { caption, svg, data } = probeFigure(result, name, 'transfer');
+  writeFileAtomic(join(folder, 'transfer.svg'), svg);
+  writeFileAtomic(join(folder, 'transfer.png'), pngOf(svg));
+  writeFileAtomic(join(folder, 'transfer.csv'), csvLines(data.columns, data.rows));
+  writeFileAtomic(
+    join(folder, 'probe.json'),
+    `${JSON.stringify({ format: 'tcts probe 1', version: toolVersion, configuration: name, caption, ...result }, null, 2)}\n`,
+  );
+}
+
+/** Table, answer and expectation, as they are printed. */
+export function probeText(result: ProbeResult): string {
+  return [
+    `Gain in the main task's validation performance over a branch, mean of ${result.plan.seeds.length} seeds:`,
+    textTable(EFFECT_COLUMNS, effectRows(result)),
+    ...effectNotes(result),
+    '',
+    result.recommendation.reason,
+    `recommended: ${recommendedStrategy(result)}`,
+    ...expectationNotes(result),
+  ].join('\n');
 }

@@ -21,13 +21,13 @@ interface ProbeFlags {
 export function registerProbe(program: Command): void {
   const command = program
     .command('probe')
-    .description('Find out in a fraction of a training whether scheduling pays, and which sibling tasks help.')
+    .description("Find out, for a fraction of a training's cost, whether scheduling pays and which sibling tasks help.")
     .argument('<config>', 'configuration file of a training, or the name of a shipped one');
   setOption(command)
     .option('--budget <share>', "updates of the probe, as a share of the training's", positiveNumber('--budget'), 0.1)
     .option(
       '--seeds <n>',
-      'seeds, from the configured one on (default: 8, fewer for small budgets)',
+      'seeds, starting with the configured one (default: 8, fewer for small budgets)',
       wholeNumber('--seeds', 3, 100),
     )
     .option(
@@ -36,14 +36,17 @@ export function registerProbe(program: Command): void {
       wholeNumber('--checkpoints', 1, 100),
     )
     .option('--trunk <share>', 'share of the updates before the checkpoints (default: 0.25)', positiveNumber('--trunk'))
-    .option('--out <folder>', 'where results are kept (default: runs/<name>-probe); an unfinished probe there goes on')
+    .option(
+      '--out <folder>',
+      'where results are stored (default: runs/<name>-probe); an unfinished probe there continues',
+    )
     .option('--write <file>', 'write a configuration that extends this one with the recommended strategy')
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print the result as JSON', false)
     .addHelpText(
       'after',
       `
-From common checkpoints, short branches train the main task alone, all tasks alike, the main task with each sibling, and
+From common checkpoints, short branches train the main task alone, all tasks equally, the main task with each sibling, and
 all tasks but one, on the same batches. docs/probe.md explains the result.
 
 Examples:
@@ -56,10 +59,10 @@ Examples:
 async function probeCommand(given: string, flags: ProbeFlags): Promise<void> {
   const file = configFile(given);
   const { loadConfig, runPath } = await import('../run/index.js');
-  const { trainConfigSchema, withModules } = await import('./problems.js');
+  const { trainConfigSchema, withModules } = await import('../problems/index.js');
   const { probeRun } = await import('./probe-run.js');
   const { requireFixedSizes } = await import('./sizing.js');
-  const { probeText, resultOf, writeResult } = await import('./probe-result.js');
+  const { probeText, resultOf, writeProbeResult } = await import('./probe-run.js');
 
   const config = await withModules(() => loadConfig(trainConfigSchema, file, { set: flags.set }));
   requireFixedSizes(config, 'a probe');
@@ -70,12 +73,12 @@ async function probeCommand(given: string, flags: ProbeFlags): Promise<void> {
   const quiet = flags.quiet || flags.json;
   const run = await probeRun(config, { folder, budget, seeds, checkpoints, trunk, quiet, say });
   if (!run.finished) {
-    say('stopped; the same command goes on from here');
+    say('stopped; the same command continues from here');
     process.exitCode = INTERRUPTED;
     return;
   }
   const result = resultOf(run, config.strategy.name);
-  writeResult(folder, result, basename(file));
+  writeProbeResult(folder, result, basename(file));
   const printed = flags.json ? JSON.stringify({ folder, ...result }) : `${probeText(result)}\n\nresults: ${folder}`;
   process.stdout.write(`${printed}\n`);
   if (write === undefined) return;
@@ -91,7 +94,7 @@ function requireWritable(file: string): void {
     throw new InputError('cannot write it: its folder does not exist', { file, key: '--write' });
   if (!existsSync(file)) return;
   if (readFileSync(file, 'utf8').startsWith(HEADING)) return;
-  throw new InputError('it is there already and was not written by tcts probe: choose another name', {
+  throw new InputError('it already exists and was not written by tcts probe: choose another name', {
     file,
     key: '--write',
   });

@@ -19,7 +19,7 @@ import { registerTrain } from './train.js';
 import { registerTranslate } from './translate.js';
 import { registerWorker } from './worker.js';
 
-/** The whole command line. Each verb lives in a file of its own and adds itself here. */
+/** The whole command line. Each verb lives in its own file and adds itself here. */
 export function program(): Command {
   const tcts = new Command('tcts')
     .description('Temporally correlated task scheduling for sequence learning.')

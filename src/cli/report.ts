@@ -11,12 +11,12 @@ interface ReportFlags {
 export function registerReport(program: Command): void {
   program
     .command('report')
-    .description('Make tables, figures and a page of all runs and probes in a folder.')
-    .argument('<folder>', 'folder that holds run folders, at any depth; a single run will do')
-    .option('--out <folder>', 'where the report is written (default: report, in the folder)')
+    .description('Write tables, figures and a page for all runs and probes in a folder.')
+    .argument('<folder>', 'folder with run folders at any depth, or a single run')
+    .option('--out <folder>', 'where to write the report (default: report in the folder)')
     .option(
       '--baseline <name>',
-      'strategy or method that others are tested against; may be repeated (default: fixed and mtl)',
+      'strategy or method to test the others against; may be repeated (default: fixed and mtl)',
       (name: string, previous: readonly string[] = []) => [...previous, name],
     )
     .option('--title <text>', 'heading of the report')

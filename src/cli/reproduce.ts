@@ -7,26 +7,33 @@ import { shippedConfig } from './names.js';
 import { requireData, type SweepFlags, sweepOptions } from './sweep.js';
 import { askToGoOn, requireSomebodyToAsk } from './terminal.js';
 
-interface ReproduceFlags extends Omit<SweepFlags, 'dryRun'> {
+interface ReproduceFlags extends SweepFlags {
   readonly scale: Scale;
 }
 
 type Scale = (typeof SCALES)[number];
 const SCALES = ['smoke', 'small', 'full'] as const;
 
-interface Experiment {
-  readonly scales: readonly Scale[];
-  /** Key of the training configuration that says where the data are; undefined: its grids say `{data}`. */
+/** Where an experiment finds its data. */
+interface Data {
+  /** Key of the training configuration that says where they are; undefined: the grid says `{data}`. */
   readonly key?: string;
-  /** The data, in words. */
+  /** In words. */
   readonly what: string;
 }
 
+/** Data of the scales of an experiment; null: it has its own. */
+type Experiment = Readonly<Partial<Record<Scale, Data | null>>>;
+
+const CSI300: Data = { key: 'problem.data.path', what: "qlib's folder with the CSI300" };
+const CORPUS: Data = { key: 'problem.data.folder', what: 'a folder made by tcts prepare translate' };
+const SEVERAL: Data = { what: 'a folder as described in docs/scaling.md' };
+
 /** The experiments of the paper, and the one that asks what its scheduling gains. */
 const EXPERIMENTS: Readonly<Record<string, Experiment>> = {
-  stock: { scales: SCALES, key: 'problem.data.path', what: "qlib's folder with the CSI300" },
-  translation: { scales: SCALES, key: 'problem.data.folder', what: 'a folder made by tcts prepare translate' },
-  scheduling: { scales: ['smoke', 'small'], what: 'a folder as docs/scaling.md describes it' },
+  stock: { smoke: null, small: CSI300, full: CSI300 },
+  translation: { smoke: null, small: CORPUS, full: SEVERAL },
+  scheduling: { smoke: null, small: SEVERAL },
 };
 
 const NAMES = Object.keys(EXPERIMENTS)
@@ -40,14 +47,15 @@ export function registerReproduce(program: Command): void {
       .description('Run an experiment of the paper and write a report with its tables and figures.')
       .argument('<experiment>', NAMES)
       .addOption(
-        new Option('--scale <size>', 'smoke: minutes, built-in data; small: hours of two cores; full: as in the paper')
+        new Option('--scale <size>', 'smoke: minutes, built-in data; small: hours on two cores; full: days')
           .choices([...SCALES])
           .default('smoke'),
       )
       .option('--data <path>', 'where the data are (small and full)')
       .option('--set <key=value>', 'override a key of the training configuration; may be repeated', collect, []),
   )
-    .option('--yes', 'do not ask before the runs begin', false)
+    .option('--dry-run', 'print what would run, and how long it would take', false)
+    .option('--yes', 'start the runs without asking', false)
     .addHelpText(
       'after',
       `
@@ -57,6 +65,7 @@ Examples:
   tcts reproduce stock --yes
   tcts reproduce stock --scale small --data data/cn_data
   tcts reproduce translation --scale small --data corpora/multi30k
+  tcts reproduce translation --scale full --data corpora --dry-run
   tcts reproduce scheduling --scale small --data data --seeds 201-205`,
     )
     .action(reproduce);
@@ -64,11 +73,17 @@ Examples:
 
 async function reproduce(name: string, flags: ReproduceFlags): Promise<void> {
   const { loadGrid, countRuns } = await import('../sweep/index.js');
-  const { planOf } = await import('./sweep-run.js');
-  const { withModules } = await import('./problems.js');
+  const { describePlan, planOf } = await import('./sweep-run.js');
+  const { withModules } = await import('../problems/index.js');
   const { set, data } = dataOptions(name, flags);
   const grid = loadGrid(shippedConfig(`sweeps/${name}-${flags.scale}`), flags.seeds);
   const plan = await withModules(() => planOf(grid, { set: [...set, ...flags.set], data, out: flags.out }));
+  if (flags.dryRun) {
+    const { json, text } = describePlan(plan);
+    const time = await expectedTime(plan, flags);
+    process.stdout.write(flags.json ? `${JSON.stringify({ ...json, ...time })}\n` : `${text}\n`);
+    return;
+  }
   say(flags, summary(plan, countRuns(grid)));
   if (!(await mayBegin(plan, flags))) return;
 
@@ -81,27 +96,25 @@ async function reproduce(name: string, flags: ReproduceFlags): Promise<void> {
 }
 
 /** How the plan is told where the data are; without `--data` only the smoke test can be run. */
-function dataOptions(name: string, { scale, data }: ReproduceFlags): { set: string[]; data?: string } {
+function dataOptions(name: string, { scale, data: given }: ReproduceFlags): { set: string[]; data?: string } {
   const experiment = EXPERIMENTS[name];
   if (experiment === undefined) {
     throw new InputError(`there is no experiment ${JSON.stringify(name)}, expected ${NAMES}`);
   }
-  const { scales, key, what } = experiment;
-  if (!scales.includes(scale)) {
-    throw new InputError(`${name} has no scale ${scale}, expected ${scales.join(' or ')}`, { key: '--scale' });
+  const data = experiment[scale];
+  if (data === undefined) {
+    const scales = Object.keys(experiment).join(' or ');
+    throw new InputError(`${name} has no scale ${scale}, expected ${scales}`, { key: '--scale' });
   }
-  if (scale === 'smoke') {
-    if (data === undefined) return { set: [] };
-    throw new InputError(
-      `the smoke test has data of its own; --data goes with --scale ${scales.slice(1).join(' or ')}`,
-      {
-        key: '--data',
-      },
-    );
+  if (data === null) {
+    if (given === undefined) return { set: [] };
+    const scales = SCALES.filter((other) => experiment[other]).join(' or ');
+    throw new InputError(`the smoke test has data of its own; --data goes with --scale ${scales}`, { key: '--data' });
   }
-  if (data === undefined) throw new InputError(`missing, expected the path of ${what}`, { key: '--data' });
-  requireData(data, what);
-  return key === undefined ? { set: [], data } : { set: [`${key}=${JSON.stringify(data)}`] };
+  const { key, what } = data;
+  if (given === undefined) throw new InputError(`missing, expected the path of ${what}`, { key: '--data' });
+  requireData(given, what);
+  return key === undefined ? { set: [], data: given } : { set: [`${key}=${JSON.stringify(given)}`] };
 }
 
 function summary({ grid, groups, folder }: Plan, count: number): string {
@@ -115,10 +128,21 @@ function summary({ grid, groups, folder }: Plan, count: number): string {
 
 /** Says how long it will take and asks, unless there is nothing left to do. */
 async function mayBegin(plan: Plan, flags: ReproduceFlags): Promise<boolean> {
+  if (await isFinished(plan)) return true;
+  if (!flags.yes) requireSomebodyToAsk('The runs start only after a confirmation.');
+  const time = await expectedTime(plan, flags);
+  return time !== undefined && (flags.yes || (await askToGoOn('Continue?')));
+}
+
+async function isFinished(plan: Plan): Promise<boolean> {
+  const { isDone, plannedRuns } = await import('../sweep/index.js');
+  return plannedRuns(plan).every(({ run }) => isDone(run.job));
+}
+
+/** Seconds that the trainings that are left will take, which it also says; undefined: it was interrupted. */
+async function expectedTime(plan: Plan, flags: ReproduceFlags): Promise<{ seconds: number | null } | undefined> {
   const { estimate, isDone, plannedRuns } = await import('../sweep/index.js');
   const left = plannedRuns(plan).flatMap(({ run }) => (isDone(run.job) ? [] : [run]));
-  if (left.length === 0) return true;
-  if (!flags.yes) requireSomebodyToAsk('The runs are started only after a confirmation.');
   const ending = new AbortController();
   const interrupt = listenForInterrupt({ announce: () => ending.abort() });
   const { seconds, trials } = await estimate(left, {
@@ -128,15 +152,16 @@ async function mayBegin(plan: Plan, flags: ReproduceFlags): Promise<boolean> {
   }).finally(() => interrupt.dispose());
   if (ending.signal.aborted) {
     process.exitCode = INTERRUPTED;
-    return false;
+    return undefined;
   }
-  const time = seconds === undefined ? 'a time that could not be measured' : `about ${formatDuration(seconds)}`;
+  const most = left.some(({ config }) => config.earlyStopping?.patience) ? 'at most ' : '';
+  const time = seconds === undefined ? 'a time that could not be measured' : `${most}about ${formatDuration(seconds)}`;
   say(
     flags,
     `${left.length} trainings will take ${time} on ${flags.cores} cores, by ${trials} short trials; evaluations and runs ` +
       'with chosen settings are not included',
   );
-  return flags.yes || (await askToGoOn('Go on?'));
+  return { seconds: seconds ?? null };
 }
 
 function say({ quiet }: ReproduceFlags, text: string): void {

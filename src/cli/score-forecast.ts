@@ -14,11 +14,11 @@ interface ForecastFlags extends ForecastColumns {
 }
 
 /** `tcts score forecast`. */
-export function registerForecast(score: Command): void {
+export function registerScoreForecast(score: Command): void {
   score
     .command('forecast')
     .description('IC, ICIR, RankIC, RankICIR, MSE and z-scored MSE of a forecast')
-    .argument('<file.csv>', 'a row for each date and instrument (- for standard input; .gz is read too)')
+    .argument('<file.csv>', 'a row for each date and instrument (- for standard input; also .gz)')
     .option('--date <column>', 'column of the date', 'date')
     .option('--instrument <column>', 'column of the instrument', 'instrument')
     .option('--prediction <column>', 'column of the prediction', 'prediction')

@@ -22,7 +22,7 @@ export async function readInput(path: string): Promise<ScoreInput> {
 /** Several inputs, of which standard input can be at most one. */
 async function readInputs(paths: readonly string[]): Promise<ScoreInput[]> {
   if (paths.filter((path) => path === '-').length > 1) {
-    throw new InputError('standard input (-) can stand for one file only');
+    throw new InputError('standard input (-) can be used for one file only');
   }
   const inputs: ScoreInput[] = [];
   for (const path of paths) inputs.push(await readInput(path));

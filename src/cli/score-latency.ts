@@ -30,10 +30,7 @@ export function registerLatency(score: Command): void {
   score
     .command('latency')
     .description('AL, LAAL, AP, DAL, YAAL and ATD of simultaneous translations')
-    .argument(
-      '<instances>',
-      "a JSON object a line, or SimulEval's instances.log (- for standard input; .gz is read too)",
-    )
+    .argument('<instances>', "one JSON object per line, or SimulEval's instances.log (- for standard input; also .gz)")
     .addOption(
       new Option('--convention <name>', 'simuleval: words, reference length; stacl: subwords, output length')
         .choices(LATENCY_CONVENTIONS)
@@ -42,10 +39,10 @@ export function registerLatency(score: Command): void {
     .addOption(
       new Option(
         '--unit <name>',
-        'simuleval: what delays and references are counted in (default: what the file says, else word)',
+        'simuleval: unit of delays and references (default: as in the file, otherwise word)',
       ).choices(LATENCY_UNITS),
     )
-    .option('--computation-aware', 'by the recorded elapsed times instead of the delays')
+    .option('--computation-aware', 'use the recorded elapsed times instead of the delays')
     .option('--per-instance', 'also the figures of each instance')
     .option('--json', 'print one JSON object')
     .addHelpText(
@@ -116,7 +113,7 @@ function shown(figure: number | null | undefined): string {
   return figure?.toFixed(3) ?? '–';
 }
 
-/** Refuses delays that no translation has: they are counted in another unit than the source, or are none. */
+/** Rejects delays that no translation has: they are counted in another unit than the source, or are none. */
 function requirePossible(instances: readonly LatencyInstance[], file: string): void {
   for (const [i, instance] of instances.entries()) {
     const odd = oddDelay(instance);
@@ -127,7 +124,7 @@ function requirePossible(instances: readonly LatencyInstance[], file: string): v
       const sentence = `found ${delays[odd]} for a source of length ${sourceLength}`;
       throw new InputError(`${sentence}: delays and source_length must be counted in the same unit`, where);
     }
-    throw new InputError(`found ${delays[odd]} after ${delays[odd - 1]}: what was read cannot become less`, where);
+    throw new InputError(`found ${delays[odd]} after ${delays[odd - 1]}: delays cannot decrease`, where);
   }
 }
 
@@ -138,7 +135,7 @@ function requireElapsed(instances: readonly LatencyInstance[], file: string): vo
     if (delays.length === 0) continue;
     if (elapsed === undefined) {
       throw new InputError(
-        'no elapsed times are recorded, which --computation-aware needs (zeros count as none)',
+        '--computation-aware needs elapsed times, but none are recorded (zeros count as none)',
         where,
       );
     }
@@ -163,5 +160,5 @@ function warnOfLengths(instances: readonly LatencyInstance[], file: string): voi
   );
 }
 
-// A word has five or six characters where there are spaces, and a sentence ten and more where there are none.
+// A word has five or six characters where there are spaces, and a sentence ten and more if there are none.
 const UNLIKELY = 4;

@@ -26,7 +26,7 @@ import {
   terMetric,
 } from '../metrics/index.js';
 import { positiveNumber, wholeNumber } from './flags.js';
-import { registerForecast } from './score-forecast.js';
+import { registerScoreForecast } from './score-forecast.js';
 import { readAligned } from './score-input.js';
 import { registerLatency } from './score-latency.js';
 import { print, warn } from './terminal.js';
@@ -49,7 +49,7 @@ Examples:
   registerChrfAndTer(score);
   registerCompare(score);
   registerLatency(score);
-  registerForecast(score);
+  registerScoreForecast(score);
 }
 
 interface TextFlags extends BleuFlags {
@@ -63,7 +63,7 @@ function registerBleu(score: Command): void {
     score
       .command('bleu')
       .description('BLEU of a translation, as sacreBLEU or as multi-bleu.perl computes it')
-      .argument('<hyp>', 'translation, a segment a line (- for standard input; .gz is read too)')
+      .argument('<hyp>', 'translation, one segment per line (- for standard input; also .gz)')
       .argument('<ref...>', 'one or more references'),
   )
     .option('--effective-order', 'average over the n-gram orders that occur')
@@ -115,7 +115,7 @@ function registerChrfAndTer(score: Command): void {
   score
     .command('chrf')
     .description('chrF of a translation, as sacreBLEU computes it')
-    .argument('<hyp>', 'translation, a segment a line (- for standard input; .gz is read too)')
+    .argument('<hyp>', 'translation, one segment per line (- for standard input; also .gz)')
     .argument('<ref...>', 'one or more references')
     .option('--word-order <n>', 'longest n-gram of words; 2 gives chrF++', wholeNumber('--word-order', 0), 0)
     .option('--beta <n>', 'weight of recall', wholeNumber('--beta'), 2)
@@ -128,11 +128,11 @@ function registerChrfAndTer(score: Command): void {
   score
     .command('ter')
     .description('translation edit rate, as sacreBLEU computes it')
-    .argument('<hyp>', 'translation, a segment a line (- for standard input; .gz is read too)')
+    .argument('<hyp>', 'translation, one segment per line (- for standard input; also .gz)')
     .argument('<ref...>', 'one or more references')
     .option('--normalized', 'split punctuation off the words')
     .option('--no-punctuation', 'remove punctuation')
-    .option('--asian', 'with the two above: Chinese and Japanese text too')
+    .option('--asian', 'with the two above: also for Chinese and Japanese text')
     .option('--case-sensitive', 'keep case')
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nExample:\n  tcts score ter out.de test.de --normalized')
@@ -231,8 +231,8 @@ function bleuOf(flags: BleuFlags): {
 function warnOfSpaces({ tokenize, multiBleu }: BleuFlags, references: readonly (readonly string[])[]): void {
   if (tokenize !== undefined || multiBleu || !isWithoutSpaces(references.flat())) return;
   warn(
-    'the references are written without spaces, and the tokeniser 13a takes what stands between spaces for a word: ' +
-      '--tokenize zh is for Chinese, char for other languages',
+    'the references have no spaces, and the tokeniser 13a splits words at spaces: ' +
+      'use --tokenize zh for Chinese, char for other languages',
   );
 }
 
@@ -250,7 +250,7 @@ function registerCompare(score: Command): void {
     score
       .command('compare')
       .description('is the difference between two translations of the same text more than chance?')
-      .argument('<hyp_a>', 'the baseline, a segment a line')
+      .argument('<hyp_a>', 'the baseline, one segment per line')
       .argument('<hyp_b>', 'the other system')
       .argument('<ref...>', 'one or more references')
       .addOption(new Option('--metric <name>', 'what to compare').choices(['bleu', 'chrf', 'ter']).default('bleu'))

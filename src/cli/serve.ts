@@ -25,28 +25,28 @@ interface ServeFlags extends SearchFlags {
 export function registerServe(program: Command): void {
   const command = program
     .command('serve')
-    .description('Open a page on which models translate while you type, and runs are watched while they train.')
-    .argument('[folder]', 'a folder of runs, or one run (default: runs, and the small model that comes with the tool)')
+    .description('Open a page that shows models translating as you type and runs as they train.')
+    .argument('[folder]', 'a folder of runs, or one run (default: runs, and the bundled model)')
     .option('--port <n>', 'port of the page', '8470')
     .option(
       '--host <address>',
-      'address to bind to; beyond loopback a token is needed, and one is made if none is given',
+      'address to bind to; beyond loopback a token is needed and, if not given, generated',
       '127.0.0.1',
     )
-    .option('--token <text>', 'who opens the page must know it: it is part of the link that is printed')
-    .option('--token-env <name>', 'environment variable with that token, which keeps it out of the list of processes')
-    .option('--name <host...>', 'further names under which the page may be reached')
-    .option('--module <file...>', 'modules to load first, such as one that adds a policy of your own')
+    .option('--token <text>', 'secret needed to open the page; it is part of the printed link')
+    .option('--token-env <name>', 'environment variable with that token, which keeps it out of the process list')
+    .option('--name <host...>', 'additional host names for the page')
+    .option('--module <file...>', 'modules to load first, such as one that adds your own policy')
     .option('--browser', 'offer to run the model in the page itself, with ONNX Runtime for the web')
-    .option('--simuleval <port>', 'instead of the page, be a remote agent of SimulEval for one run')
-    .option('--policy <spec>', 'policy of that agent, as wait-k:3; default the one that the run was trained for');
+    .option('--simuleval <port>', 'instead of the page, serve one run as a remote agent for SimulEval')
+    .option('--policy <spec>', 'policy of that agent, such as wait-k:3 (default: the one the run was trained for)');
   addSearchFlags(command)
     .addOption(speculateOption())
     .addHelpText(
       'after',
       `
 With a beam, what is left to be written after the last word comes at once; --speculate needs one above 1. Ctrl-C
-stops when the translations under way are complete.
+stops when the current translations are complete.
 
 ${policyHelp()}
 
@@ -64,7 +64,7 @@ Examples:
 async function serveCommand(given: string | undefined, flags: ServeFlags): Promise<void> {
   const folder = given === undefined ? RUNS : runFolder(given);
   if (given !== undefined && !existsSync(folder)) {
-    throw new InputError('there is no such folder: give one that holds runs, or train one first', { file: folder });
+    throw new InputError('there is no such folder: give one with runs, or train a run first', { file: folder });
   }
   const missing = flags.module?.find((file) => !existsSync(file));
   if (missing !== undefined) throw new InputError('there is no such module', { file: missing });
@@ -72,7 +72,7 @@ async function serveCommand(given: string | undefined, flags: ServeFlags): Promi
   for (const module of modules) await import(module);
   const search = { ...searchOf(flags), speculate: flags.speculate };
   if ((search.speculate ?? 0) > 0 && search.beam === 1) {
-    throw new InputError('there is nothing to choose from with a beam of 1: give --beam as well', {
+    throw new InputError('there is nothing to choose from with a beam of 1: also give --beam', {
       key: '--speculate',
     });
   }
@@ -87,7 +87,7 @@ async function serveCommand(given: string | undefined, flags: ServeFlags): Promi
     if (flags.token !== undefined || flags.tokenEnv !== undefined) {
       throw new InputError('SimulEval cannot send a token: leave it out', { key: '--token' });
     }
-    if (!isLocal) warn(`${flags.host} can be reached from other machines, and SimulEval knows no password`);
+    if (!isLocal) warn(`${flags.host} can be reached from other machines, and SimulEval does not support passwords`);
     return untilStopped(await startAgent({ ...common, run, port, policy: flags.policy }), 'agent of SimulEval at');
   }
   const port = portOf('--port', flags.port);
@@ -118,7 +118,7 @@ async function untilStopped(server: { url: string; close(): Promise<void> }, wha
   await new Promise<void>((resolve) => {
     listenForInterrupt({
       announce: () => {
-        process.stderr.write('stopping when the translations under way are complete; again to stop at once\n');
+        process.stderr.write('stopping when the current translations are complete; again to stop at once\n');
         resolve();
       },
     });
@@ -129,7 +129,7 @@ async function untilStopped(server: { url: string; close(): Promise<void> }, wha
 function portOf(flag: string, text: string): number {
   const port = Number(text);
   if (/^\d+$/.test(text) && port <= 65535) return port;
-  throw new InputError(`expected a port from 0 (any that is free) to 65535, found ${JSON.stringify(text)}`, {
+  throw new InputError(`expected a port from 0 (any free one) to 65535, found ${JSON.stringify(text)}`, {
     key: flag,
   });
 }

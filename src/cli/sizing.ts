@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import { InputError } from '../errors.js';
+import { kindOf, type TrainConfig, trainConfigSchema, withModules } from '../problems/index.js';
 import { isRecord } from '../run/config/key-schema.js';
 import { formatDuration, isRun, loadConfig, loadValues, openRun, parseDuration } from '../run/index.js';
-import { kindOf, type TrainConfig, trainConfigSchema, withModules } from './problems.js';
 
 /**
  * A configuration from a file or from values. Where it gives a budget or `model: auto`, sizes that are left out are
@@ -58,7 +58,7 @@ export async function resolveSizes(config: TrainConfig, { say, used = () => 0 }:
     const updates = extent.episodes * extent.steps;
     const epochs = choice === undefined ? '' : `, ${(updates / choice.updatesPerEpoch).toPrecision(2)} epochs`;
     const each = `${Number((speed.update + speed.strategy).toPrecision(2))} s each`;
-    const rest = updates > most - extent.episodes ? '; more would not help, so that the budget is not used up' : '';
+    const rest = updates > most - extent.episodes ? '; more would not help, so part of the budget is left' : '';
     say(
       `training: ${extent.episodes} × ${extent.steps} updates${epochs}, ${each}: about ${formatDuration(extent.seconds)} of ${text}${rest}`,
     );
@@ -74,7 +74,7 @@ export async function resolveSizes(config: TrainConfig, { say, used = () => 0 }:
   return { ...config, problem: sized, training };
 }
 
-/** Refuses a configuration that leaves sizes to be chosen: they would depend on how fast the machine is just then. */
+/** Rejects a configuration that leaves sizes to be chosen: they would depend on how fast the machine is just then. */
 export function requireFixedSizes(config: TrainConfig, verb: string): void {
   const { budget } = config.training;
   if (budget === undefined && !isAuto(config)) return;
@@ -83,7 +83,7 @@ export function requireFixedSizes(config: TrainConfig, verb: string): void {
   throw new InputError(sentence, { key });
 }
 
-/** On a resume, the sizes are those that the run was begun with; whatever else differs is for others to refuse. */
+/** On a resume, the sizes are those that the run was started with; whatever else differs is for others to refuse. */
 export function sizesOf(folder: string, config: TrainConfig): TrainConfig {
   if (!isRun(folder)) return config;
   const { problem, training } = config;

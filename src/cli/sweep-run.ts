@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { kindOf, type TrainConfig, trainConfigSchema, validationOf } from '../problems/index.js';
 import { formatDuration, INTERRUPTED, listenForInterrupt, type ProgressStream } from '../run/index.js';
 import { rungsOf } from '../sweep/choices.js';
 import {
@@ -20,7 +21,6 @@ import {
 } from '../sweep/index.js';
 import { formatFigure, textTable } from '../text-table.js';
 import type { QueueFlags } from './flags.js';
-import { kindOf, type TrainConfig, trainConfigSchema, validationOf } from './problems.js';
 import { requireFixedSizes } from './sizing.js';
 import { nextLines } from './terminal.js';
 
@@ -34,7 +34,7 @@ export function planOf(grid: Grid, { set, data, out }: PlanFlags = {}): Plan {
   return plan;
 }
 
-/** A plan for programs, and for people. A candidate of a halving has the updates of the first round, which all make. */
+/** A plan for programs, and for display. A candidate of a halving has the updates of the first round, which all make. */
 export function describePlan(plan: Plan) {
   const halvings = new Map(plan.groups.map((group) => [group.name, halvingOf(group)]));
   const runs = plannedRuns(plan).map(({ run, candidate }) => ({
@@ -95,7 +95,7 @@ function halvingOf({ halving, settings, selectSeeds }: PlannedGroup): Halving | 
   return { rounds, total, instead: variants.length * updatesOf(run) };
 }
 
-/** What can be begun only when other runs have ended, in words. */
+/** What can be started only when other runs have ended, in words. */
 function laterSteps({ groups, waitKStar }: Plan): string[] {
   const selecting = groups
     .filter(({ settings }) => settings[0].variants.length > 1)
@@ -116,7 +116,7 @@ function laterSteps({ groups, waitKStar }: Plan): string[] {
     ...(atBestWait === undefined ? [] : [`${name}: ${atBestWait} is the k* of the main task`]),
     ...(warmStart === undefined
       ? []
-      : [`${name}: each run starts from that of ${warmStart} with its main task and seed`]),
+      : [`${name}: each run starts from that of ${warmStart} with its seed and, where both have one, its main task`]),
   ]);
   const star = waitKStar && [
     `wait-k*: for k = ${waitKStar.for.join(', ')}, the run of ${waitKStar.among} with the lowest loss on ${waitKStar.split}`,
@@ -208,7 +208,7 @@ interface Running {
   progress: JobProgress;
 }
 
-/** The runs of a sweep while they go on: a table that is redrawn on a terminal, a line for each run that ends elsewhere. */
+/** The runs of a sweep in progress: a table that is redrawn on a terminal, a line for each run that ends elsewhere. */
 export class SweepView {
   private readonly total: number;
   private readonly quiet: boolean;
@@ -220,7 +220,7 @@ export class SweepView {
   private readonly running = new Map<string, Running>();
   /** Best validation performance of each run, as far as it was seen. */
   private readonly best = new Map<string, number>();
-  /** Runs that took time, which is what the rest is reckoned by. */
+  /** Runs that took time, which is what the rest is estimated by. */
   private worked = 0;
   private drawnLines = 0;
   private nextDraw = 0;
@@ -244,7 +244,7 @@ export class SweepView {
       if (known === undefined) this.running.set(run.name, { since: this.now(), progress: shown });
       else known.progress = shown;
       if (shown.best !== undefined) this.best.set(run.name, shown.best);
-      if (before !== 'running' && !this.stream.isTTY) this.line(`begun   ${run.name}`);
+      if (before !== 'running' && !this.stream.isTTY) this.line(`started ${run.name}`);
     } else {
       const was = this.running.get(run.name);
       this.running.delete(run.name);
@@ -271,7 +271,7 @@ export class SweepView {
     const best = this.best.get(name);
     const details = [
       reason,
-      state === 'done' && was === undefined && 'was done before',
+      state === 'done' && was === undefined && 'already done',
       best !== undefined && `validation ${this.measured(name, best, true)}`,
       was !== undefined && formatDuration((this.now() - was.since) / 1000),
     ].filter(Boolean);

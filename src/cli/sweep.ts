@@ -27,12 +27,12 @@ export function registerSweep(program: Command): void {
       .option('--set <key=value>', 'override a key of the training configuration; may be repeated', collect, [])
       .option('--data <folder>', 'what {data} stands for in the values of the grid'),
   )
-    .option('--dry-run', 'print what would be run', false)
+    .option('--dry-run', 'print what would run', false)
     .option('--yes', `do not ask before more than ${MANY} runs`, false)
     .addHelpText(
       'after',
       `
-What is finished is left alone and what was interrupted is resumed, so the same command goes on with a sweep that was
+Finished runs are kept and interrupted ones resumed, so the same command continues a sweep that was
 stopped. A run that fails does not stop the rest; the exit code is then 1.
 
 Examples:
@@ -48,10 +48,10 @@ Examples:
       const grid = loadGrid(configFile(file, 'sweeps'), flags.seeds);
       const count = countRuns(grid);
       if (count > MANY && !flags.yes && !flags.dryRun) {
-        if (!(await askToGoOn(`The grid has ${count} runs. Go on?`))) return;
+        if (!(await askToGoOn(`The grid has ${count} runs. Continue?`))) return;
       }
       const { planOf, describePlan } = await import('./sweep-run.js');
-      const { withModules } = await import('./problems.js');
+      const { withModules } = await import('../problems/index.js');
       const plan = await withModules(() => planOf(grid, flags));
       if (flags.dryRun) {
         const { json, text } = describePlan(plan);
@@ -67,14 +67,14 @@ Examples:
 export function sweepOptions(command: Command): Command {
   return queueOptions(command)
     .option('--out <folder>', 'parent folder of the sweep')
-    .option('--seeds <list>', "seeds in place of the grid's: 1,2,5 or 201-205", seedList)
+    .option('--seeds <list>', "seeds instead of the grid's: 1,2,5 or 201-205", seedList)
     .addOption(
-      new Option('--cores <n>', 'cores that the runs keep busy together')
+      new Option('--cores <n>', 'cores used by all runs together')
         .argParser(wholeNumber('--cores'))
-        .default(availableParallelism(), 'those of the machine'),
+        .default(availableParallelism(), 'all'),
     )
     .option('--quiet', 'show no progress', false)
-    .option('--json', 'print what became of every run as JSON', false);
+    .option('--json', 'print the outcome of every run as JSON', false);
 }
 
 export function requireData(path: string, what: string): void {

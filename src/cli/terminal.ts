@@ -46,7 +46,7 @@ export async function saying<T>(what: string, work: () => Promise<T>): Promise<T
 }
 
 /**
- * Help in lines of at most 80 characters: prose is filled anew, and an explanation goes on below its beginning. Examples,
+ * Help in lines of at most 80 characters: prose is filled again, and an explanation continues below its beginning. Examples,
  * which somebody may copy, stay as they are.
  */
 export function fittedHelp(text: string): string {
@@ -75,7 +75,7 @@ export async function askToGoOn(question: string): Promise<boolean> {
 
 export function requireSomebodyToAsk(question: string): void {
   if (process.stdin.isTTY && process.stderr.isTTY) return;
-  throw new InputError(`${question} There is nobody to ask: say --yes`);
+  throw new InputError(`${question} There is no terminal to ask on: use --yes`);
 }
 
 /** Runs a command; bad input becomes one sentence on standard error and exit code 1, never a stack trace. */

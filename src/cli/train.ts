@@ -1,11 +1,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import type { DeviceChoice } from '../devices.js';
 import { InputError } from '../errors.js';
 import { launch, Ranks } from '../ranks.js';
+import { runConfigFile } from '../run/folder.js';
 import { INTERRUPTED } from '../run/progress.js';
 import { formatFigure, wrapped } from '../text-table.js';
 import { deviceOption, mapOf, type QueueFlags, queueOptions, setOption, wholeNumber } from './flags.js';
@@ -31,8 +31,8 @@ interface TrainOptions extends QueueFlags {
 export function registerTrain(program: Command): void {
   const command = program
     .command('train')
-    .description('Train a model as a configuration says, in a run folder of its own.')
-    .argument('<config>', 'configuration file, or the name of a shipped one; with --resume a run folder will do');
+    .description('Train the model of a configuration in a new run folder.')
+    .argument('<config>', 'configuration file, or the name of a shipped one; with --resume also a run folder');
   setOption(command)
     .option('--strategy <name>', 'short for --set strategy.name=<name>')
     .option('--main <m>', 'short for --set problem.main=<m>')
@@ -51,16 +51,16 @@ export function registerTrain(program: Command): void {
     )
     .option('--resume', 'continue a run that was stopped or killed', false)
     .addOption(
-      new Option('--until <updates>', 'pause after so many updates; nothing is tested yet').argParser(
+      new Option('--until <updates>', 'pause after this many updates, before any test').argParser(
         wholeNumber('--until', 1),
       ),
     )
     .option('--quiet', 'show no progress', false)
     .option('--json', 'print the result as JSON', false)
     .addOption(
-      new Option('--cores <n>', 'walk-forward and seeds: cores that the runs keep busy together')
+      new Option('--cores <n>', 'walk-forward and seeds: cores used by all runs together')
         .argParser(wholeNumber('--cores'))
-        .default(availableParallelism(), 'those of the machine'),
+        .default(availableParallelism(), 'all'),
     );
   queueOptions(command, true)
     .addHelpText(
@@ -84,7 +84,7 @@ Examples:
 async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks): Promise<void> {
   // Only here: other verbs need not wait until the runtime is loaded.
   const { runPath } = await import('../run/index.js');
-  const { nextCommands, validationOf } = await import('./problems.js');
+  const { nextCommands, validationOf } = await import('../problems/index.js');
   const { loadTrainConfig } = await import('./sizing.js');
   const { trainingRun } = await import('./training-run.js');
 
@@ -95,7 +95,7 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
       file: target,
     });
   }
-  const file = isFolder ? join(target, 'config.yaml') : configFile(target);
+  const file = isFolder ? runConfigFile(target) : configFile(target);
   const config = await loadTrainConfig(file, assignments(options));
   const folder = isFolder ? target : runPath(config, file);
   const { resume, until, quiet, cores, queue, queueName } = options;
@@ -123,8 +123,9 @@ async function trainCommand(given: string, options: TrainOptions, ranks?: Ranks)
   const { name, sign } = validationOf(config.problem);
   const figures = Object.entries(test ?? {}).map(([figure, value]) => `${figure} ${formatFigure(value)}`);
   const where = members === undefined ? `at update ${best?.update}` : 'on average';
+  const early = result.stoppedEarly ? `, as the last ${config.earlyStopping.patience} validations were no better` : '';
   const lines = [
-    `finished after ${outcome.step} updates${members === undefined ? '' : ` of ${members} runs`}`,
+    `finished after ${outcome.step} updates${members === undefined ? '' : ` of ${members} runs`}${early}`,
     best && `best validation ${name} ${formatFigure(sign * best.performance)}, ${where}`,
     figures.length > 0 &&
       wrapped(`${members === undefined ? 'that model' : 'all'} on test data: ${figures.join(', ')}`),

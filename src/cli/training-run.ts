@@ -1,17 +1,24 @@
-import { join } from 'node:path';
 import type { z } from 'zod';
 import { InputError } from '../errors.js';
 import { DivergedError } from '../optim/index.js';
+import {
+  createProblem,
+  memberPlan,
+  type TrainConfig,
+  type trainConfigSchema,
+  validationOf,
+} from '../problems/index.js';
 import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
+import { bestFile } from '../run/checkpoint.js';
 import {
   bestCheckpoint,
   checkpointFolder,
   latestCheckpoint,
+  type RunSession,
   runPath,
   runSession,
   runSharedSession,
-  type Session,
   type SessionOutcome,
   type Snapshot,
   shareSnapshot,
@@ -35,14 +42,13 @@ import {
   trainee,
 } from '../schedule/index.js';
 import type { Executor } from '../sweep/index.js';
-import { createProblem, memberPlan, type TrainConfig, type trainConfigSchema } from './problems.js';
 import { loadTrainConfig, requireFixedSizes, resolveSizes, sizesOf } from './sizing.js';
 
 export interface TrainingRunOptions {
   readonly folder: string;
   /** Default false. */
   readonly resume?: boolean;
-  /** Pause after so many updates, before anything that follows a training: the test part is not looked at. Default: never. */
+  /** Pause after this many updates, before anything that follows a training: the test part is not looked at. Default: never. */
   readonly until?: number;
   /** Show no progress. Default false. */
   readonly quiet?: boolean;
@@ -80,7 +86,7 @@ export interface TrainRunOptions extends Omit<TrainingRunOptions, 'folder' | 'ra
 
 /**
  * Trains as a configuration says, the path of a file or its values, in a run folder: what `tcts train` does. A run that
- * is there is gone on with if `resume` is true; the same configuration gives the same bits.
+ * is there is continued if `resume` is true; the same configuration gives the same bits.
  */
 export async function trainRun(
   config: string | z.input<typeof trainConfigSchema>,
@@ -115,14 +121,15 @@ export async function trainingRun(given: TrainConfig, options: TrainingRunOption
     const extent = extentFor(problem, config.training);
     const total = totalUpdates(extent, strategy);
     const logEvery = config.logging.everySteps;
-    const sessionOptions = { folder, config, resume, total, until, quiet };
-    const loop = async (session: Session): Promise<void> => {
+    const measure = config.problem.kind === 'module' ? validationOf(config.problem) : undefined;
+    const sessionOptions = { folder, config, resume, total, until, quiet, measure };
+    const loop = async (session: RunSession): Promise<void> => {
       if (isFirst) problem.saveFiles?.(folder);
       try {
         await train(subject, session, {
           ...extent,
           logEvery,
-          validation: validationMeasure(config),
+          validation: validationMeasure(config, { measure }),
           onEpisode,
         });
       } catch (error) {
@@ -168,7 +175,7 @@ function diverged({ message }: DivergedError, folder: string, { problem }: Train
 async function evaluateBest(
   folder: string,
   problem: Problem,
-  { step, best }: SessionOutcome,
+  { step, best, stoppedEarly }: SessionOutcome,
   ranks: Ranks | undefined,
 ): Promise<TrainingResult> {
   const saved = best !== null && (ranks === undefined || ranks.rank === 0) ? bestState(folder, best.step) : undefined;
@@ -176,6 +183,7 @@ async function evaluateBest(
   if (state !== undefined) problem.restore(state);
   return {
     updates: step,
+    stoppedEarly,
     best: best && { performance: best.score, update: best.step },
     test: (await problem.test?.()) ?? null,
   };
@@ -189,7 +197,7 @@ function bestState(folder: string, step: number): Snapshot {
     const found = saved === undefined ? 'it is missing' : `it is that of update ${saved.step}`;
     throw new InputError(
       `expected the best model of the run, that of update ${step}, but ${found}; result.json is left as it was`,
-      { file: join(checkpoints, 'best.safetensors') },
+      { file: bestFile(checkpoints) },
     );
   }
   return partOf(trainedState(saved), 'problem');

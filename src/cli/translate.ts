@@ -29,13 +29,13 @@ interface TranslateFlags extends SearchFlags, PolicyFlags {
 export function registerTranslate(program: Command): void {
   const command = program
     .command('translate')
-    .description('Translate text with a trained model while it arrives.')
-    .argument('[run]', 'run folder of a translation model (default: the small model that comes with the tool)');
+    .description('Translate text as it arrives with a trained model.')
+    .argument('[run]', 'run folder of a translation model (default: the bundled model)');
   addSearchFlags(addPolicyFlags(command))
     .addOption(speculateOption())
-    .addOption(new Option('--input <file>', 'translate the lines of a file in batches (.gz is read too)'))
+    .addOption(new Option('--input <file>', 'translate the lines of a file in batches (also .gz)'))
     .option('--nbest <n>', 'with --input: the n best of each line, as NUMBER ||| TEXT ||| SCORE; at most the beam')
-    .addOption(new Option('--trace', 'print every READ and WRITE as a line of its own').conflicts('input'))
+    .addOption(new Option('--trace', 'print a line for every READ and WRITE').conflicts('input'))
     .addHelpText(
       'after',
       `
@@ -100,7 +100,7 @@ async function translateCommand(given: string | undefined, flags: TranslateFlags
   }
 }
 
-/** Translates standard input, a sentence a line, while its words arrive. */
+/** Translates standard input, one sentence per line, while its words arrive. */
 async function translateArrivals(
   begin: (options: TextStreamOptions) => TextStream,
   { source, target }: Translator,

@@ -15,22 +15,22 @@ export function registerWorker(program: Command): void {
   queueOptions(
     program
       .command('worker')
-      .description('Run jobs of sweeps that were started with --queue, as one of any number of machines.')
-      .requiredOption('--runs <folder>', 'the folder that all machines share: the --out of the sweep'),
+      .description('Run jobs of sweeps started with --queue, on any number of machines.')
+      .requiredOption('--runs <folder>', 'the folder shared by all machines: the --out of the sweep'),
   )
     .addOption(
-      new Option('--cores <n>', 'cores that jobs keep busy together')
+      new Option('--cores <n>', 'cores used by all jobs together')
         .argParser(wholeNumber('--cores'))
-        .default(availableParallelism(), 'those of the machine'),
+        .default(availableParallelism(), 'all'),
     )
     .option('--concurrency <n>', 'jobs at a time (default: as many as the cores allow)', wholeNumber('--concurrency'))
     .option(
       '--lease <seconds>',
-      'seconds without a sign of life after which others take its jobs',
+      'seconds without a heartbeat after which others take its jobs',
       wholeNumber('--lease'),
       30,
     )
-    .option('--quiet', 'do not tell what is begun and done', false)
+    .option('--quiet', 'do not report jobs', false)
     .addHelpText(
       'after',
       `

@@ -5,8 +5,8 @@ import { learningSchema, problemKind, rewardShare } from '../schedule/problem-ki
 import type { SplitDates } from './data/calendar.js';
 import { backtestSchema } from './evaluation/portfolio.js';
 import { dateKey } from './formats/format.js';
-import { dataSchema } from './formats/index.js';
-import { modelSchema } from './models/index.js';
+import { dataSchema, madeUpData } from './formats/index.js';
+import { forecastModelSchema } from './models/index.js';
 
 /** A length of time: whole months, and days. */
 export interface Length {
@@ -33,26 +33,26 @@ const length = (example: string) =>
     .meta({ examples: [example] });
 
 /** `problem.split.walkForward` of a configuration. */
-export const walkForwardSchema = z
+const walkForwardSchema = z
   .strictObject({
     train: length('4y').describe(`Length of a training part: a number and ${UNIT_NAMES}.`),
-    validation: length('1y').describe('Length of the validation part behind it.'),
-    step: length('6m').describe('Length of the test part behind that, and by how much the next window is later.'),
+    validation: length('1y').describe('Length of the validation part after it.'),
+    step: length('6m').describe('Length of the test part after that, and the offset to the next window.'),
     from: dateKey
       .optional()
       .describe(
-        'First day of the first training part. If left out: that of split.train, or the first day with a whole window of features before it.',
+        'First day of the first training part. Default: that of split.train, or the first day with a full window of features before it.',
       ),
     to: dateKey
       .optional()
-      .describe('Last day of the last test part. If left out: that of split.test, or the end of the data.'),
-    expanding: z.boolean().default(false).describe('Let every training part begin with the first: it grows.'),
+      .describe('Last day of the last test part. Default: that of split.test, or the end of the data.'),
+    expanding: z.boolean().default(false).describe('Start every training part on the first day, so that it grows.'),
     warmStart: z
       .boolean()
       .default(false)
-      .describe('Start each window from the best parameters of the one before, so that they are trained in turn.'),
+      .describe('Start each window from the best parameters of the previous one; windows are then trained in order.'),
   })
-  .describe('Train a run for each of many windows, and put the forecasts of their test parts together.');
+  .describe('Train a run for each of many windows and join the forecasts of their test parts.');
 
 export type WalkForward = z.output<typeof walkForwardSchema>;
 
@@ -89,7 +89,7 @@ export const neutraliseSchema = z
   .nullable()
   .default(null)
   .describe(
-    'What evaluate and forecast take out of the forecasts of a day: means of groups, the part that the beta explains. null: nothing. Training does not depend on it.',
+    'What evaluate and forecast remove from the forecasts of a day: group means, the part explained by beta. null: nothing. Training does not depend on it.',
   );
 
 /** The `problem` of a configuration. */
@@ -114,7 +114,7 @@ export const forecastSchema = z.strictObject({
       }
     })
     .describe(
-      "The parts of the data: dates (the paper's are given here), or a walk-forward. Samples whose labels reach beyond " +
+      'The parts of the data: dates (those of the paper are shown), or a walk-forward. Samples whose labels reach beyond ' +
         'their part are left out.',
     ),
   seeds: z
@@ -123,8 +123,8 @@ export const forecastSchema = z.strictObject({
     .max(1000)
     .optional()
     .describe(
-      'Train this many runs that differ in the seed alone, and forecast the mean of their daily ranks: of seed s the ' +
-        'seeds n·s to n·s + n − 1. If left out: one run.',
+      'Train this many runs that differ only in the seed, and forecast the mean of their daily ranks. Seed s uses the ' +
+        'seeds n·s to n·s + n − 1. Default: one run.',
     ),
   tasks: z
     .union([horizon, z.array(horizon).min(1).refine(areDistinct, 'expected each horizon once')])
@@ -136,24 +136,24 @@ export const forecastSchema = z.strictObject({
       .enum(['ohlcv', 'alpha360', 'alpha158', 'none'])
       .default('ohlcv')
       .describe(
-        "The paper's five fields, or qlib's six, each relative to the last close or volume; qlib's 158 factors (window: 1 sees those of the day); or no prices.",
+        "The paper's five fields or qlib's six, each relative to the last close or volume; qlib's 158 factors (window: 1 uses those of the day); or no prices.",
       ),
-    window: z.int().min(1).default(60).describe('L: days that the model sees.'),
+    window: z.int().min(1).default(60).describe('L: number of days the model sees.'),
     columns: z
       .array(z.string().min(1))
       .refine(areDistinct, 'expected each column once')
       .default([])
-      .describe('Factors of your own: further columns of numbers in the data, over the same days.'),
+      .describe('Your own factors: additional numeric columns of the data, over the same days.'),
     rankColumns: z
       .boolean()
       .default(false)
-      .describe('Factors as their rank among the stocks of the day, rather than as they are.'),
-  }).describe('What the model sees of a stock.'),
+      .describe("Use the factors' ranks among the stocks of the day instead of their values."),
+  }).describe('What the model sees about a stock.'),
   labels: section({
     kind: z
       .enum(['daily', 'cumulative'])
       .default('daily')
-      .describe('The return of day k alone, as in the paper, or of days 1 to k together, as in qlib.'),
+      .describe('The return of day k only, as in the paper, or of days 1 to k together, as in qlib.'),
     shift: z
       .int()
       .min(0)
@@ -162,46 +162,46 @@ export const forecastSchema = z.strictObject({
     transform: z
       .enum(['rank', 'raw'])
       .default('rank')
-      .describe('Training label: rank among the stocks of the day, spread like N(0, 1), or the return itself.'),
+      .describe('Training label: rank among the stocks of the day, distributed like N(0, 1), or the return itself.'),
   }).describe('What is forecast.'),
   get model() {
-    return modelSchema();
+    return forecastModelSchema();
   },
   sharing: z
     .enum(['heads', 'shared', 'embedding'])
     .default('heads')
     .describe(
-      'How the tasks share the model: an output for each, one output for all, or an embedding of the task added to the input.',
+      'How the tasks share the model: one output per task, one output for all, or a task embedding added to the input.',
     ),
   chosen: z
     .enum(['replace', 'add', 'all'])
     .default('replace')
     .describe(
-      'A sample trains the chosen task alone, as in the paper; or the main task always and the chosen one on top; or all tasks always, and the chosen one counts twice.',
+      'A sample trains only the chosen task, as in the paper; or always the main task and additionally the chosen one; or always all tasks, with the chosen one counted twice.',
     ),
   auxiliaryWeight: z
     .number()
     .min(0)
     .max(1e6)
     .default(1)
-    .describe('With chosen: add or all, the weight of a task that is not the main one.'),
+    .describe('With chosen: add or all, the weight of tasks other than the main one.'),
   batch: section({
     size: z.int().min(1).default(800).describe('B: samples in a batch.'),
     days: z
       .int()
       .min(1)
       .default(3)
-      .describe('Days in a batch, for models and losses in which the stocks of a day see each other.'),
-  }).describe('Samples of an update.'),
+      .describe('Days in a batch, for models and losses in which the stocks of a day interact.'),
+  }).describe('Size of an update.'),
   loss: z
     .enum(['mse', 'rank', 'ic'])
     .default('mse')
     .describe(
-      'Of a sample: squared error; pairwise logistic loss against the other stocks of its day; or half the squared distance of forecast and label as z-scores of the day, whose mean is 1 − IC. rank and ic make batches of whole days (batch.days).',
+      'Loss of a sample: squared error; pairwise logistic loss against the other stocks of its day; or half the squared distance between forecast and label as z-scores of the day, whose mean is 1 − IC. rank and ic use batches of whole days (batch.days).',
     ),
-  learningRate: z.number().positive().default(0.001).describe('η₁; where it changes, its largest value.'),
+  learningRate: z.number().positive().default(0.001).describe('η₁; if it changes, its maximum.'),
   learning: learningSchema,
-  clipValue: z.number().positive().nullable().default(3).describe('Largest absolute value of a gradient; null: any.'),
+  clipValue: z.number().positive().nullable().default(3).describe('Maximum absolute value of a gradient; null: any.'),
   validation: section({
     measure: z
       .enum(['loss', 'IC', 'RankIC'])
@@ -209,21 +209,28 @@ export const forecastSchema = z.strictObject({
       .describe('ℳ, which picks the best checkpoint: minus the loss of the main task, or its mean daily correlation.'),
     everyDays: z.int().min(1).default(1).describe('Use every n-th day of the validation part.'),
     reward: rewardShare('validation days, the first ones,'),
-  }).describe('How the validation performance ℳ is measured.'),
+  }).describe('How the validation performance ℳ is computed.'),
   corruption: section({
-    stale: z.number().min(0).lt(1).default(0).describe('Share of the stocks, the most volatile ones; 0: none.'),
-    days: z.int().min(1).max(1000).default(20).describe('Trading days that their main labels are too old.'),
-  }).describe('Spoils training labels, so that a scheduler has something to find; validation and test stay clean.'),
+    stale: z
+      .number()
+      .min(0)
+      .lt(1)
+      .default(0)
+      .describe('Share of the stocks, the most volatile ones, whose labels are stale; 0: none.'),
+    days: z.int().min(1).max(1000).default(20).describe('Age of their main labels in trading days.'),
+  }).describe(
+    'Corrupts training labels so that a scheduler has something to find; validation and test data stay clean.',
+  ),
   backtest: backtestSchema,
   neutralise: neutraliseSchema,
   warmStart: z
     .string()
     .optional()
-    .describe('Run folder of a model of the same kind, whose best parameters this one starts from.'),
+    .describe('Run folder of a model of the same kind whose best parameters initialise this one.'),
   test: z
     .boolean()
     .default(true)
-    .describe('Score the best model on the test part at the end; false while settings are being chosen.'),
+    .describe('Score the best model on the test part at the end; use false while choosing settings.'),
 });
 
 /** The checked `problem` of a configuration whose kind is `forecast`. */
@@ -234,12 +241,9 @@ export function datesOf({
   split: { train, validation, test, walkForward },
 }: Pick<ForecastConfig, 'split'>): SplitDates {
   if (walkForward === undefined && train && validation && test) return { train, validation, test };
-  throw new InputError(
-    'expected the dates of one training: only tcts train goes through the windows of a walk-forward',
-    {
-      key: 'problem.split.walkForward',
-    },
-  );
+  throw new InputError('expected the dates of one training: only tcts train runs the windows of a walk-forward', {
+    key: 'problem.split.walkForward',
+  });
 }
 
 /** Dates as a configuration has them. */
@@ -263,6 +267,8 @@ export const forecastKind = problemKind({
   evaluate: async (run, flags) => (await import('./evaluation/evaluate-run.js')).evaluateForecastRun(run, flags),
   members: async (config, seed) => (await import('./members.js')).planMembers(config, seed),
   verbs: ['forecast'],
+  evaluations: 'forecasts',
+  madeUpData,
   validation: ({ validation }) =>
-    validation.measure === 'RankIC' ? { name: 'RankIC', sign: 1 } : { name: 'loss', sign: -1 },
+    validation.measure === 'loss' ? { name: 'loss', sign: -1 } : { name: validation.measure, sign: 1 },
 });

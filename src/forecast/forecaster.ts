@@ -1,12 +1,22 @@
-import { join } from 'node:path';
 import type { DeviceChoice } from '../devices.js';
 import { InputError } from '../errors.js';
 import { averageRanks, standardDeviation } from '../metrics/index.js';
 import { Arena, traceModel } from '../optim/index.js';
-import { isRun, type Member, memberFolder, openRun, parseConfig, readMembers, type Snapshot } from '../run/index.js';
+import {
+  isRun,
+  type Member,
+  memberFolder,
+  openRun,
+  parseConfig,
+  readMembers,
+  runConfigFile,
+  type Snapshot,
+} from '../run/index.js';
 import { parametersIn, partOf, savedProblem } from '../schedule/index.js';
 import { type ForecastConfig, forecastSchema, horizonsOf, splitOf } from './config.js';
-import { filterSamples, normaliserFromJson, type PricePanel, type Samples, type SplitDates } from './data/index.js';
+import type { SplitDates } from './data/calendar.js';
+import { normaliserFromJson } from './data/normaliser.js';
+import { filterSamples, type PricePanel, type Samples } from './data/panel.js';
 import { modelNamed } from './models/index.js';
 import { createNetwork, forecastSamples, openForward } from './network.js';
 import { requireFinite } from './scores.js';
@@ -24,7 +34,7 @@ export interface Forecaster {
   close(): Promise<void>;
 }
 
-/** Forecasts with their spread, where there is one. */
+/** Forecasts with their spread, if there is one. */
 export async function forecastsOf(
   forecaster: Forecaster,
   cleaned: PricePanel,
@@ -85,7 +95,7 @@ export interface ForecastRun {
 }
 
 /** Reads the best checkpoint of a run, or the latest one before the first validation. */
-export function openForecastRun(run: string): ForecastRun {
+function openForecastRun(run: string): ForecastRun {
   const config = forecastConfigOf(run);
   const [member] = readMembers(run) ?? [];
   if (member !== undefined) {
@@ -99,7 +109,7 @@ export function openForecastRun(run: string): ForecastRun {
 
 function forecastConfigOf(run: string): ForecastConfig {
   const { config } = openRun(run);
-  const file = join(run, 'config.yaml');
+  const file = runConfigFile(run);
   const { problem } = config as { problem?: Record<string, unknown> };
   if (problem?.kind !== 'forecast') {
     throw new InputError(`it is ${problem?.kind}, expected a run of a forecast`, { file, key: 'problem.kind' });
@@ -111,7 +121,7 @@ function forecastConfigOf(run: string): ForecastConfig {
  * Fills the arena with the best parameters of another run. An output layer of another number of tasks starts with the
  * other's row of its main task in every row; embeddings of tasks that it has not stay as they are.
  */
-export function warmStart(arena: Arena, run: string): void {
+export function warmStartForecast(arena: Arena, run: string): void {
   const { config, problem } = openForecastRun(run);
   const { architecture, title } = modelNamed(config.model.name);
   if (architecture === undefined) throw new InputError(`expected a network, found ${title}`, { file: run });
@@ -153,7 +163,7 @@ export interface RankForecasts {
  *
  * @param open opens a member
  */
-export function openEnsemble(
+function openEnsemble(
   run: string,
   config: ForecastConfig,
   members: readonly Member[],

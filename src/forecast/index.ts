@@ -49,7 +49,14 @@ export {
   writeForecasts,
 } from './predictions.js';
 export { createForecast, ForecastProblem } from './problem.js';
-export { type BoostedTrees, featureImportance, predictTrees, treesFromJson, treesToJson } from './trees/model.js';
+export {
+  type BoostedTrees,
+  featureImportance,
+  predictTrees,
+  treeCount,
+  treesFromJson,
+  treesToJson,
+} from './trees/model.js';
 export {
   type FeatureTable,
   type LabelledTable,

@@ -1,6 +1,5 @@
-import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { writeFileAtomic } from '../files.js';
+import { saveDataSummary } from '../run/index.js';
 import type { MemberPlan, MemberRun } from '../schedule/problem-kind.js';
 import {
   datesOf,
@@ -12,24 +11,16 @@ import {
   times,
   type WalkForward,
 } from './config.js';
+import { firstDayFrom, formatDay, lastDayUntil, parseDay, type SplitDates, splitSamples } from './data/calendar.js';
 import { labelSpec, shortHistory } from './data/dataset.js';
-import {
-  firstDayFrom,
-  formatDay,
-  labelReach,
-  lastDayUntil,
-  type PricePanel,
-  parseDay,
-  type SplitDates,
-  splitSamples,
-  summarise,
-} from './data/index.js';
+import { labelReach } from './data/labels.js';
+import { type PricePanel, summarise } from './data/panel.js';
 import { evaluateForecast } from './evaluation/evaluation.js';
 import { noteInWords } from './formats/format.js';
 import { openPanel } from './formats/index.js';
 import { modelNamed } from './models/index.js';
 
-/** The runs that a configuration stands for, one for each window and seed; undefined where it is one run. */
+/** The runs that a configuration stands for, one for each window and seed; undefined if it is one run. */
 export async function planMembers(
   config: ForecastConfig,
   seed: number,
@@ -55,7 +46,7 @@ export async function planMembers(
     notes: noted.map(noteInWords),
     saveFiles: (folder) => {
       const summary = { panel: summarise(panel), windows, seeds, notes: noted };
-      writeFileAtomic(join(folder, 'data.json'), `${JSON.stringify(summary, null, 1)}\n`);
+      saveDataSummary(folder, summary);
     },
     test: async (run, threads) => {
       if (!config.test) return null;
@@ -94,13 +85,13 @@ function plannedWindows(config: ForecastConfig, walkForward: WalkForward, { cale
   const { split, features, model } = config;
   const { title, architecture } = modelNamed(model.name);
   if (walkForward.warmStart && architecture === undefined) {
-    throw new InputError(`a network can start from that of the window before, ${title} cannot`, {
+    throw new InputError(`a network can start from the previous window, ${title} cannot`, {
       key: `${KEY}.warmStart`,
     });
   }
   const last = calendar.length - 1;
   const from = walkForward.from ?? split.train?.[0] ?? calendar[Math.min(features.window - 1, last)].slice(0, 10);
-  // Where nothing else ends it, the last test part ends where it would if the data went on: more data change no window.
+  // Where nothing else ends it, the last test part ends where it would if the data continued: more data change no window.
   const to = walkForward.to ?? split.test?.[1] ?? OPEN_END;
   return windowsOf(walkForward, { calendar, from, to, reach: labelReach(labelSpec(config)) });
 }
@@ -108,7 +99,7 @@ function plannedWindows(config: ForecastConfig, walkForward: WalkForward, { cale
 const OPEN_END = '9999-12-31';
 
 /** What windows are laid over. */
-export interface Extent {
+export interface WindowExtent {
   readonly calendar: readonly string[];
   /** First and last day that a window may touch. */
   readonly from: string;
@@ -119,14 +110,14 @@ export interface Extent {
 
 /**
  * The dates of every window. Window i begins i steps after the first, and its test part ends where that of the next begins:
- * the test parts follow each other without gap or overlap, and nothing in a window depends on how far the data go on. The
+ * the test parts follow each other without gap or overlap, and nothing in a window depends on how far the data continue. The
  * last one is the last with a label in its test part.
  */
-export function windowsOf(walkForward: WalkForward, { calendar, from, to, reach }: Extent): SplitDates[] {
+export function windowsOf(walkForward: WalkForward, { calendar, from, to, reach }: WindowExtent): SplitDates[] {
   const [train, validation, step] = (['train', 'validation', 'step'] as const).map((key) => {
     const parsed = parseLength(walkForward[key]);
     if (parsed !== undefined) return parsed;
-    throw new InputError(`it is no length of time: ${walkForward[key]}`, { key: `${KEY}.${key}` });
+    throw new InputError(`it is not a length of time: ${walkForward[key]}`, { key: `${KEY}.${key}` });
   });
   const windows: SplitDates[] = [];
   for (let i = 0; windows.length <= MOST_WINDOWS; i++) {

@@ -5,7 +5,8 @@ import { type Arena, Inference, type InputTypes, type Model } from '../optim/ind
 import { rowsAt } from '../schedule/index.js';
 import { add, f32, gather, i64, type Parameters, type Tensor, type Value } from '../tensor/index.js';
 import { batchAt, type FeatureSource, type ForecastBatch, piecesOf } from './data/dataset.js';
-import { columnCount, type FeatureSpec, featureWidth, type Layout, type Samples } from './data/index.js';
+import { columnCount, type FeatureSpec, featureWidth, type Layout } from './data/features.js';
+import type { Samples } from './data/panel.js';
 import { type ModelConfig, modelNamed } from './models/index.js';
 import type { Architecture, TrunkMode } from './models/model.js';
 import { type LossName, needsDays, weightedLoss } from './scores.js';
@@ -135,7 +136,7 @@ export async function openForward(
   return Object.assign(inference, { forecastMany });
 }
 
-/** x as an input of the programs, for so many samples. */
+/** x as an input of the programs, for this many samples. */
 export function inputValue({ layout, features }: Network, x: Float32Array, samples: number): Value {
   const shape =
     layout === 'flat' ? [samples, columnCount(features)] : [features.window, samples, featureWidth(features)];
@@ -245,7 +246,7 @@ export interface NetworkRows {
 }
 
 /**
- * With the sharing `embedding` a row for each sample and task that counts, else a row a sample and a column a task.
+ * With the sharing `embedding` a row for each sample and task that counts, else one row per sample and one column per task.
  *
  * @param labels [B, K]
  * @param matrix [B, K]

@@ -4,8 +4,8 @@ import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { neutralised } from '../metrics/index.js';
 import { type ForecastConfig, neutraliseSchema } from './config.js';
-import { firstDayFrom, lastDayUntil, samplesBetween } from './data/index.js';
-import { fieldOffset, type PricePanel, type Samples } from './data/panel.js';
+import { firstDayFrom, lastDayUntil } from './data/calendar.js';
+import { fieldOffset, type PricePanel, type Samples, samplesBetween } from './data/panel.js';
 import { marketReturns } from './evaluation/backtest.js';
 import { forecastsOf, openForecaster } from './forecaster.js';
 import type { Note } from './formats/format.js';
@@ -102,7 +102,7 @@ function wantedDays(
 ): [number, number] {
   const held = `the data, which holds ${calendar[0]} to ${calendar.at(-1)}`;
   const many = from !== undefined || to !== undefined;
-  if (many && date !== undefined) throw new InputError('means nothing beside --from or --to', { key: '--date' });
+  if (many && date !== undefined) throw new InputError('has no effect with --from or --to', { key: '--date' });
   if (!many) {
     const day = date === undefined ? calendar.length - 1 : calendar.indexOf(date);
     if (day < 0) throw new InputError(`${date} is not a trading day of ${held}`, { key: '--date' });
@@ -121,7 +121,7 @@ function requireHistory(calendar: readonly string[], day: number, window: number
   throw new InputError(`${calendar[day]} has ${day} days before it, expected ${window - 1} or more`, { key });
 }
 
-/** Writes forecasts, a row a stock and day, as CSV or Parquet, as the name says; with their spread where there is one. */
+/** Writes forecasts, one row per stock and day, as CSV or Parquet, as the name says; with their spread if there is one. */
 export function writeForecasts(path: string, days: readonly DayForecast[]): void {
   const rows = days.flatMap(({ date, stocks }) => stocks.map((stock, i) => ({ date, ...stock, rank: i + 1 })));
   writeTable(path, {
@@ -142,7 +142,7 @@ type Column = ArrayLike<string> | ArrayLike<number>;
 export function writeTable(path: string, columns: Readonly<Record<string, Column>>): void {
   if (/\.(parquet|pq)$/i.test(path)) writeFileAtomic(path, parquetBytes(columns));
   else if (/\.csv$/i.test(path)) writeFileAtomic(path, csvLines(columns));
-  else throw new InputError('the name tells no format: expected *.csv or *.parquet', { file: path });
+  else throw new InputError('the name does not show the format: expected *.csv or *.parquet', { file: path });
 }
 
 function parquetBytes(columns: Readonly<Record<string, Column>>): Uint8Array {
@@ -245,7 +245,7 @@ function columnOf(panel: PricePanel, { length, day, stock }: Samples, column: st
 
 /**
  * β of each sample: the slope of the daily returns of its stock on those of the market (the index, or the mean of the
- * members), over the days t − n + 1 … t on which both are known; NaN where they are fewer than half.
+ * members), over the days t − n + 1 … t on which both are known; NaN if they are fewer than half.
  *
  *     β = Σ (rᵢ − r̄)(mᵢ − m̄) ∕ Σ (mᵢ − m̄)²
  */

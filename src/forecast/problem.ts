@@ -32,8 +32,10 @@ import {
   piecesOf,
   writeDataSummary,
 } from './data/dataset.js';
-import { BatchSampler, type BatchSamplerState, columnCount, normaliserToJson } from './data/index.js';
-import { warmStart } from './forecaster.js';
+import { columnCount } from './data/features.js';
+import { normaliserToJson } from './data/normaliser.js';
+import { BatchSampler, type BatchSamplerState } from './data/panel.js';
+import { warmStartForecast } from './forecaster.js';
 import { noteInWords } from './formats/format.js';
 import { modelNamed } from './models/index.js';
 import {
@@ -57,7 +59,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   /** Section 5 of the paper: from day 1 to the most difficult. */
   readonly curriculum = { easiest: 'first', until: 'hardest' } as const;
   readonly gradients: GradientAccess<ForecastBatch>;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<ForecastBatch> | undefined;
   /** Only where labels are stale. */
   readonly oracle?: (batch: ForecastBatch) => Float32Array;
@@ -121,7 +123,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       forwardWorkers: cores,
       // Networks that need the whole batch are other functions in evaluation mode, by more than dropout.
       gradientOf: wholeBatch ? network.evaluated : undefined,
-      start: run === undefined ? undefined : (arena) => warmStart(arena, run),
+      start: run === undefined ? undefined : (arena) => warmStartForecast(arena, run),
     });
     try {
       return new ForecastProblem(config, data, network, training, random);
@@ -212,7 +214,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     writeDataSummary(folder, this.data);
   }
 
-  /** Brings what `capture` reads into memory. */
+  /** Copies what `capture` reads into memory. */
   settle(): Promise<void> {
     return this.training.settle();
   }
@@ -228,7 +230,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     const { batches, normaliser } = partOf(snapshot, 'data').state as ForecastState;
     const { centre } = normaliserToJson(this.data.normaliser);
     if (!normaliser.centre.every((value, column) => value === centre[column])) {
-      throw new InputError('the prices of the training part are not those that the run was begun with', {
+      throw new InputError('the prices of the training part have changed since the run was started', {
         key: 'problem.data',
       });
     }
@@ -278,7 +280,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     return all;
   }
 
-  /** Of the main task; NaN where the label is unknown. */
+  /** Of the main task; NaN if the label is unknown. */
   private lossesOf(batch: ForecastBatch, forecasts: Float32Array, task = this.main): Float32Array {
     const { positions, labels } = batch;
     const K = this.tasks.length;
@@ -330,7 +332,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     });
   }
 
-  /** Losses of forecasts on all tasks, [B, K]; NaN where the label is unknown. */
+  /** Losses of forecasts on all tasks, [B, K]; NaN if the label is unknown. */
   private taskLosses(batch: ForecastBatch, forecasts: Float32Array): Float32Array {
     const K = this.tasks.length;
     const losses = new Float32Array(batch.labels.length);

@@ -35,16 +35,17 @@ import {
 } from '../tensor/index.js';
 import type { ForecastConfig } from './config.js';
 import type { Part } from './data/dataset.js';
-import { labelTable, type PricePanel, type Samples } from './data/index.js';
+import { labelTable } from './data/labels.js';
+import type { PricePanel, Samples } from './data/panel.js';
 
-export type Measure = 'loss' | 'IC' | 'RankIC';
+export type MeasureName = 'loss' | 'IC' | 'RankIC';
 
 /**
  * ℳ of the main task, higher is better: minus the mean loss of all samples with a label, or the mean over days of the
  * correlation within the day.
  */
 export function validationPerformance(
-  measure: Measure,
+  measure: MeasureName,
   loss: LossName,
   part: Part,
   forecasts: Float32Array,
@@ -93,7 +94,7 @@ export interface Scores {
   /** Against the returns themselves, whatever the model was trained on. */
   readonly figures: ForecastScores;
   readonly daily: readonly DailyScore[];
-  /** The return that followed, of each sample; NaN where unknown. */
+  /** The return that followed, of each sample; NaN if unknown. */
   readonly returns: Float32Array;
 }
 
@@ -114,7 +115,7 @@ export function scoresOf(config: ForecastConfig, panel: PricePanel, samples: Sam
   return { figures: forecastScores(days, daily), daily, returns };
 }
 
-/** Refuses forecasts that scores would leave out as missing and a ranking could not place. */
+/** Rejects forecasts that scores would leave out as missing and a ranking could not place. */
 export function requireFinite(forecasts: Float32Array): void {
   const wrong = forecasts.filter((forecast) => !Number.isFinite(forecast)).length;
   if (wrong === 0) return;
@@ -200,7 +201,7 @@ function icLosses(f: Tensor, y: Tensor, known: Tensor, sameDay: Tensor): Tensor 
 const EPSILON = 1e-8;
 
 /**
- * The losses of samples, day by day, NaN where the label is unknown: the same as in a program, for features, validation
+ * The losses of samples, day by day, NaN if the label is unknown: the same as in a program, for features, validation
  * and strategies.
  *
  * @param dayStarts where each day begins among the samples, and behind the last one their number

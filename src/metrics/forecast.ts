@@ -1,13 +1,13 @@
 import { mean, pairwiseSum, pearson, spearman, squarable, standardDeviation, validPairs } from './statistics.js';
 
-/** The cross-section of one day; NaN where a prediction or a label is missing. */
+/** The cross-section of one day; NaN if a prediction or a label is missing. */
 export interface ForecastDay {
   readonly date: string;
   readonly predictions: ArrayLike<number>;
   readonly labels: ArrayLike<number>;
 }
 
-/** One day's scores; NaN where undefined (fewer than two pairs, or a constant side). */
+/** One day's scores; NaN if undefined (fewer than two pairs, or a constant side). */
 export interface DailyScore {
   readonly date: string;
   readonly IC: number;
@@ -16,7 +16,7 @@ export interface DailyScore {
   readonly zMSE: number;
 }
 
-/** Forecast scores over days; NaN where undefined. */
+/** Forecast scores over days; NaN if undefined. */
 export interface ForecastScores {
   /** Mean daily Pearson correlation of prediction and label. */
   readonly IC: number;
@@ -145,7 +145,7 @@ export function neutralised(forecasts: ArrayLike<number>, { groups, betas }: Exp
 
 const TINY = 1e-12;
 
-/** Each value minus the mean of those of its group that count; NaN where it is unknown. */
+/** Each value minus the mean of those of its group that count; NaN if it is unknown. */
 function withoutGroupMean(
   values: ArrayLike<number>,
   groups: Exposures['groups'],

@@ -16,6 +16,7 @@ export {
   sentenceBleu,
 } from './bleu.js';
 export { type ChrfOptions, chrfMetric, corpusChrf, sentenceChrf } from './chrf.js';
+export { type CrossedBootstrap, crossedBootstrap } from './crossed-bootstrap.js';
 export {
   type DailyScore,
   dailyScores,
@@ -52,11 +53,11 @@ export {
   type BootstrapScore,
   blockBootstrap,
   type PairedBootstrap,
+  Pcg64,
   pairedBootstrap,
   type RandomisationTest,
   resampleScores,
 } from './paired-tests.js';
-export { Pcg64 } from './pcg64.js';
 export {
   corpusScore,
   measureSegments,

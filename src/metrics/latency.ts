@@ -20,9 +20,9 @@ export interface LatencyInstance {
   readonly delays: ArrayLike<number>;
   /** Tokens of the source, without an end-of-sentence. */
   readonly sourceLength: number;
-  /** Tokens of the reference; absent where there is none, and the output length stands in (as in SimulEval). */
+  /** Tokens of the reference; absent if there is none, and the output length stands in (as in SimulEval). */
   readonly referenceLength?: number;
-  /** When each output token was written, in the unit of the delays, with the time of computing: a delay and more. */
+  /** When each output token was written, in the unit of the delays, with computation time: a delay and more. */
   readonly elapsed?: ArrayLike<number>;
 }
 
@@ -32,7 +32,7 @@ export interface Latency {
   readonly LAAL: number;
   readonly AP: number;
   readonly DAL: number;
-  /** Null where nothing was written before the end of the source. */
+  /** Null if nothing was written before the end of the source. */
   readonly YAAL: number | null;
   readonly ATD: number;
 }
@@ -59,7 +59,7 @@ export function oddDelay({ delays, sourceLength }: LatencyInstance): number | un
   return place < 0 ? undefined : place;
 }
 
-/** The latency of one translation; undefined where nothing was written. */
+/** The latency of one translation; undefined if nothing was written. */
 export function instanceLatency(
   instance: LatencyInstance,
   convention: LatencyConvention = 'simuleval',
@@ -68,7 +68,7 @@ export function instanceLatency(
   const { delays, sourceLength, elapsed } = instance;
   if (delays.length === 0) return undefined;
   if (computationAware && elapsed === undefined) {
-    throw new InputError('an instance has no elapsed times, which computation-aware latency is measured by');
+    throw new InputError('an instance has no elapsed times, which computation-aware latency needs');
   }
   const times = computationAware && elapsed !== undefined ? elapsed : delays;
   const reference = convention === 'simuleval' ? (instance.referenceLength ?? delays.length) : delays.length;
@@ -165,7 +165,7 @@ export function differentiableAverageLagging(delays: ArrayLike<number>, sourceLe
  *
  *     YAAL = 1/τ Σ_{i=1..τ} [g_i − (i−1)/γ],  τ = the last i before the first g_i ≥ |x|,  γ = max(|y|, |reference|)/|x|.
  *
- * Null where even the first token came after the end of the source: such an instance is left out of the mean.
+ * Null if even the first token came after the end of the source: such an instance is left out of the mean.
  */
 export function yetAnotherAverageLagging(
   delays: ArrayLike<number>,
@@ -186,7 +186,7 @@ export function yetAnotherAverageLagging(
  *     s = min(t − max(0, Y_c−1 − X_c−1), X_c)
  *
  * where tokens with one delay in a row are a chunk c, and X_c, Y_c are the tokens of the source and the output up to its
- * end. With `elapsed`, the time of computing since the token before is added to end(y_t).
+ * end. With `elapsed`, computation time since the token before is added to end(y_t).
  */
 export function averageTokenDelay(delays: ArrayLike<number>, elapsed?: ArrayLike<number>): number {
   const computed = (i: number): number => (elapsed === undefined || i < 0 ? 0 : elapsed[i] - delays[i]);
@@ -211,8 +211,8 @@ export type InstanceCount = LatencyUnit | 'token';
  * - `source_length`,
  * - `reference_length`, or `reference` (SimulEval's `instances.log`), which is counted as SimulEval does. Either may be
  *   null: there is no reference,
- * - `prediction`, if it is there: as many words or characters as there are delays,
- * - `elapsed`, if it is there: when each output token was written, the time of computing included. SimulEval writes only
+ * - `prediction`, if present: as many words or characters as there are delays,
+ * - `elapsed`, if present: when each output token was written, computation time included. SimulEval writes only
  *   zeros for text, which has no clock: that counts as nothing recorded.
  *
  * @param count default what the line says under `latency_unit`, else words

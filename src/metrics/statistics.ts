@@ -188,7 +188,9 @@ export function holm(pValues: readonly number[]): number[] {
 
 function pairedDifferences(a: readonly number[], b: readonly number[]): number[] {
   if (a.length !== b.length)
-    throw new InputError(`a paired test needs as many values on both sides, found ${a.length} and ${b.length}`);
+    throw new InputError(
+      `a paired test needs the same number of values on both sides, found ${a.length} and ${b.length}`,
+    );
   const differences = a.map((value, i) => value - b[i]);
   if (differences.some((difference) => !Number.isFinite(difference))) {
     throw new InputError('a paired test needs finite values');

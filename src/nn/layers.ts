@@ -29,7 +29,7 @@ export interface LinearOptions {
 }
 
 /**
- * x·Wᵀ + b over the last axis, parameters `weight` [out, in] and `bias` [out]. With an adapter, W + α/r·B·A in place of W,
+ * x·Wᵀ + b over the last axis, parameters `weight` [out, in] and `bias` [out]. With an adapter, W + α/r·B·A instead of W,
  * parameters `lora_A.weight` [r, in] and `lora_B.weight` [out, r], of which B starts at 0.
  */
 export function linear(p: Parameters, x: Tensor, out: number, options: LinearOptions = {}): Tensor {

@@ -9,7 +9,7 @@ export interface ParameterSpec {
   readonly name: string;
   /** Row-major; `[]` is a scalar. */
   readonly shape: readonly number[];
-  /** It is not trained: it has a value, but neither a gradient nor state of the optimiser. Default false. */
+  /** It is not trained: it has a value, but neither a gradient nor optimiser state. Default false. */
   readonly frozen?: boolean;
 }
 

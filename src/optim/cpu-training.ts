@@ -13,7 +13,7 @@ import {
   shard,
   shardBounds,
 } from './shards.js';
-import type { Engine, KeyedBatch, StepProgram, TrainingConfig } from './training.js';
+import type { Engine, KeyedBatch, TrainingConfig, UpdateProgram } from './training.js';
 
 /** What is trained, and how. */
 interface CpuSetup {
@@ -85,7 +85,7 @@ export class CpuTraining implements Engine {
 
   async toHost(): Promise<void> {}
 
-  async programs(batch: Feeds): Promise<StepProgram[]> {
+  async programs(batch: Feeds): Promise<UpdateProgram[]> {
     return [{ executable: this.executable, feeds: { ...batch, ...parameterFeeds(this.setup.arena) } }];
   }
 
@@ -114,7 +114,9 @@ export class CpuTraining implements Engine {
     }
     const shards = ranks === undefined ? parts : ranks.share(parts).flat();
     exchange?.sum(Math.ceil(Math.max(...plan.map((tasks) => tasks.length)) / workers));
-    return plan.map((tasks, batch) => this.join(shards.slice(0, tasks.length).map((outputs) => outputs[batch]!)));
+    const outputsOf = (tasks: ShardPlan, batch: number) =>
+      shards.slice(0, tasks.length).map((outputs) => outputs[batch]);
+    return plan.map((tasks, batch) => this.join(outputsOf(tasks, batch).filter((outputs) => outputs !== undefined)));
   }
 
   /** The shards of a batch, in the order of its samples. */

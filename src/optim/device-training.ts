@@ -31,7 +31,7 @@ import type { Feeds } from './inference.js';
 import type { Optimizer, TracedRule } from './optimizer.js';
 import { type Bucket, Residence, ROW, resident } from './residence.js';
 import { gradientName } from './shards.js';
-import type { Engine, KeyedBatch, StepProgram } from './training.js';
+import type { Engine, KeyedBatch, UpdateProgram } from './training.js';
 
 /** Largest norm of all gradients together, or largest absolute value of each element. */
 export interface Clip {
@@ -127,7 +127,7 @@ export class DeviceTraining implements Engine {
     return this.residence.toHost();
   }
 
-  async programs(batch: Feeds): Promise<StepProgram[]> {
+  async programs(batch: Feeds): Promise<UpdateProgram[]> {
     const values = await this.residence.values();
     const { executable } = this.gradients;
     const dropoutKey = this.masked ? NO_DROPOUT : undefined;

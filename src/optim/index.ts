@@ -15,10 +15,10 @@ export {
 export {
   type ConstantConfig,
   type CosineConfig,
-  constant,
-  cosine,
+  constantSchedule,
+  cosineSchedule,
   type InverseSqrtConfig,
-  inverseSqrt,
+  inverseSqrtSchedule,
   type LearningRate,
   type LearningRateConfig,
   learningRate,
@@ -43,8 +43,8 @@ export {
 } from './optimizer.js';
 export { residenceOf } from './residence.js';
 export {
-  decode,
-  encode,
+  decodeSafetensors,
+  encodeSafetensors,
   type Metadata,
   readSafetensors,
   type Safetensors,

@@ -74,7 +74,7 @@ export interface InferenceConfig<I extends InputTypes> {
   readonly arena: Arena;
   /** Threads inside one operation, of a single run. Default 1. */
   readonly threads?: number;
-  /** Cores that `runMany` keeps busy, each with runs of its own, and `runAround` two of them. Not with ranks. Default 1. */
+  /** Cores that `runMany` keeps busy, each with its own runs, and `runAround` two of them. Not with ranks. Default 1. */
   readonly workers?: number;
   /** Multiply with parameters in 8 bits: faster, right to about 1 % (`inEightBits`). Default false. */
   readonly eightBit?: boolean;
@@ -88,7 +88,7 @@ export interface InferenceConfig<I extends InputTypes> {
 
 /** Runs a model forward with the current parameters of an arena. */
 export class Inference {
-  /** Whether `runMany` has had too few runs for threads of their own. */
+  /** Whether `runMany` has had too few runs for several threads. */
   private hasRunFew = false;
   /** Room for parameters that are not those of the arena. */
   private elsewhere: ReturnType<typeof parametersElsewhere> | undefined;
@@ -130,7 +130,7 @@ export class Inference {
 
   /**
    * Many runs with the same parameters, each as `run` would do it, on all cores. Inputs are asked for when it is their
-   * turn, each in arrays of its own, which are given away; outputs come in the order in which they are ready.
+   * turn, each in its own arrays, which are given away; outputs come in the order in which they are ready.
    */
   async runMany(
     count: number,
@@ -167,7 +167,7 @@ export class Inference {
   }
 
   /**
-   * The outputs with the trained parameters θ + shift and θ − shift, side by side if there is another core. The arena stays
+   * The outputs with the trained parameters θ + shift and θ − shift, in parallel if there is another core. The arena stays
    * as it is.
    */
   async runAround(
@@ -221,7 +221,7 @@ export class Inference {
     const outputs = options.outputs ?? Object.keys(types);
     const whole = outputs.find((name) => batchAxis(types[name], batch) === undefined);
     if (whole !== undefined || options.into !== undefined) {
-      throw new RangeError(`what ranks compute together is made of samples and returned, unlike ${whole ?? 'into'}`);
+      throw new RangeError(`ranks can compute only outputs over samples together, not ${whole ?? 'into'}`);
     }
     const range = shardBounds(samples, ranks.size)[ranks.rank];
     const own = { ...given, ...shard(given, inputs, batch, range) };
@@ -235,7 +235,7 @@ export class Inference {
   }
 }
 
-/** Parameters of a program in an array of their own, laid out as the arena's values. */
+/** Parameters of a program in their own array, laid out as the arena's values. */
 function parametersElsewhere(arena: Arena, names: readonly string[]) {
   const values = arena.values.slice();
   const parameters = names.map((name) => [name, { data: arena.view(values, name), shape: arena.shape(name) }] as const);
@@ -246,7 +246,7 @@ function parametersElsewhere(arena: Arena, names: readonly string[]) {
 const FEW_RUNS = 4;
 
 /** All that a helper needs; sent to it once. */
-export interface HelperSetup {
+export interface ForwardSetup {
   readonly executable: Executable;
   readonly parameters: readonly ParameterSpec[];
   /** Those of the program. */
@@ -293,9 +293,9 @@ class Helpers {
     if (this.starting !== undefined) return;
     const { arena, executable, names, sharedValues } = this;
     const parameters = arena.names.map((name) => ({ name, shape: arena.shape(name) }));
-    const setup: HelperSetup = { executable, parameters, names, dtype: arena.dtype, sharedValues };
+    const setup: ForwardSetup = { executable, parameters, names, dtype: arena.dtype, sharedValues };
     this.starting = Array.from({ length: this.count }, async () => {
-      this.ready.push(await TaskThread.start('optim/inference-worker.js', setup, 'forward worker'));
+      this.ready.push(await TaskThread.start(setup, 'forward worker'));
     });
     for (const start of this.starting) start.catch((error: unknown) => void this.failures.push(error));
   }
@@ -363,12 +363,8 @@ export class Gradients {
     const { program, parameters } = traceModel(model, inputs, withGradients, arena.dtype);
     const executable = lower(program);
     if (executable.masks.length > 0) throw new RangeError('gradients in evaluation mode need a model without dropout');
-    const session = await Session.create(executable, { threads });
-    return new Gradients(
-      arena,
-      session,
-      parameters.map(({ name }) => name),
-    );
+    const names = parameters.map(({ name }) => name);
+    return new Gradients(arena, await Session.create(executable, { threads }), names);
   }
 
   /** Writes ∇ loss into an array laid out like the arena's values: 0 where the model has no parameter. Returns the loss. */

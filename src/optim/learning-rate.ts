@@ -11,7 +11,7 @@ export interface LearningRate {
   observe(performance: number): void;
   /** Plain JSON; null for a schedule that is a function of the update number alone. */
   state(): PlateauState | null;
-  /** Takes over what `state` has given. */
+  /** Restores what `state` returned. */
   load(state: PlateauState | null): void;
 }
 
@@ -79,11 +79,11 @@ export type LearningRateConfig = ConstantConfig | InverseSqrtConfig | CosineConf
 export function learningRate(config: LearningRateConfig): LearningRate {
   switch (config.name) {
     case 'constant':
-      return pure(constant(config));
+      return pure(constantSchedule(config));
     case 'inverse_sqrt':
-      return pure(inverseSqrt(config));
+      return pure(inverseSqrtSchedule(config));
     case 'cosine':
-      return pure(cosine(config));
+      return pure(cosineSchedule(config));
     case 'reduce_on_plateau':
       return reduceOnPlateau(config);
     default:
@@ -96,7 +96,11 @@ export function learningRate(config: LearningRateConfig): LearningRate {
 }
 
 /** The peak, after an optional warm-up. */
-export function constant({ peak, warmup = 0, warmupInit }: Omit<ConstantConfig, 'name'>): (update: number) => number {
+export function constantSchedule({
+  peak,
+  warmup = 0,
+  warmupInit,
+}: Omit<ConstantConfig, 'name'>): (update: number) => number {
   check('peak', peak, 0);
   return warmed(peak, warmup, warmupInit, () => peak);
 }
@@ -105,7 +109,7 @@ export function constant({ peak, warmup = 0, warmupInit }: Omit<ConstantConfig, 
  * fairseq's inverse_sqrt: peak·√(warmup / t) after the warm-up. With `warmupInit` 0 and
  * peak = (d·warmup)^−½ it is the schedule of "Attention Is All You Need", section 5.3.
  */
-export function inverseSqrt(config: Omit<InverseSqrtConfig, 'name'>): (update: number) => number {
+export function inverseSqrtSchedule(config: Omit<InverseSqrtConfig, 'name'>): (update: number) => number {
   const { peak, warmup = 4000, warmupInit } = config;
   check('peak', peak, 0);
   check('warmup', warmup, 1);
@@ -113,7 +117,7 @@ export function inverseSqrt(config: Omit<InverseSqrtConfig, 'name'>): (update: n
 }
 
 /** minimum + ½(peak − minimum)(1 + cos πx), where x goes from 0 after the warm-up to 1 at the last update. */
-export function cosine(config: Omit<CosineConfig, 'name'>): (update: number) => number {
+export function cosineSchedule(config: Omit<CosineConfig, 'name'>): (update: number) => number {
   const { peak, updates, minimum = 0, warmup = 0, warmupInit } = config;
   check('peak', peak, 0);
   check('minimum', minimum, 0);

@@ -17,7 +17,7 @@ export interface Optimizer {
   advance(): void;
   /** What is not in the arena. */
   state(): OptimizerState;
-  /** Takes over what `state` has given. */
+  /** Restores what `state` returned. */
   load(state: OptimizerState): void;
 }
 
@@ -229,7 +229,7 @@ function fromRule(name: string, { slots, rates, kernel, traced }: Rule): Optimiz
   };
 }
 
-/** Refuses a hyper-parameter outside [low, high). */
+/** Rejects a hyper-parameter outside [low, high). */
 function inRange(of: string, key: string, value: number, low: number, high = Infinity): void {
   if (value >= low && value < high) return;
   const expected = high === Infinity ? `a finite number ≥ ${low}` : `a number in [${low}, ${high})`;

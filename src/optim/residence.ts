@@ -42,7 +42,7 @@ export class Residence {
     const copy = lower(copyProgram(), { device });
     const sessions = [Session.create(copy, { keep: ['out'] }), Session.create(copy)];
     this.copies = Promise.all(sessions).then(([up, down]) => ({ up, down }));
-    // Who needs it hears of a failure; nobody might.
+    // Who needs it is told about a failure; nobody might.
     this.copies.catch(() => {});
   }
 

@@ -39,7 +39,10 @@ export interface Safetensors {
 }
 
 /** The bytes of a file with these tensors. */
-export function encode(tensors: ReadonlyMap<string, StoredTensor>, metadata: Metadata = {}): Uint8Array<ArrayBuffer> {
+export function encodeSafetensors(
+  tensors: ReadonlyMap<string, StoredTensor>,
+  metadata: Metadata = {},
+): Uint8Array<ArrayBuffer> {
   const all = pieces(tensors, metadata);
   const bytes = new Uint8Array(all.reduce((sum, piece) => sum + piece.length, 0));
   let at = 0;
@@ -51,11 +54,11 @@ export function encode(tensors: ReadonlyMap<string, StoredTensor>, metadata: Met
 }
 
 /** The tensors of a file's bytes, as views where the alignment allows it. `file` is the name for error messages. */
-export function decode(bytes: Uint8Array<ArrayBuffer>, file: string): Safetensors {
+export function decodeSafetensors(bytes: Uint8Array<ArrayBuffer>, file: string): Safetensors {
   const { header, data } = split(bytes, file);
   const { __metadata__: metadata = {}, ...entries } = header;
   if (!isRecord(metadata) || !Object.values(metadata).every((value) => typeof value === 'string')) {
-    throw new InputError('"__metadata__" must map texts to texts', { file });
+    throw new InputError('"__metadata__" must map strings to strings', { file });
   }
   const described = Object.entries(entries).map(([name, entry]) => describe(name, entry, file));
   described.sort((a, b) => a.begin - b.begin || a.end - b.end);
@@ -84,9 +87,9 @@ export function decode(bytes: Uint8Array<ArrayBuffer>, file: string): Safetensor
   return { tensors, metadata: metadata as Metadata };
 }
 
-/** Reads a safetensors file; a damaged one is refused. */
+/** Reads a safetensors file; a damaged one is rejected. */
 export function readSafetensors(path: string): Safetensors {
-  return decode(readBytes(path), path);
+  return decodeSafetensors(readBytes(path), path);
 }
 
 /** Writes the file atomically, without a second copy of the tensors in memory. */
@@ -110,7 +113,7 @@ const ARRAYS = {
   BOOL: Uint8Array,
 } as const;
 
-/** Longer headers are refused, as by the reference implementation. */
+/** Longer headers are rejected, as by the reference implementation. */
 const MAX_HEADER = 100_000_000;
 const LENGTH_BYTES = 8;
 const METADATA = '__metadata__';

@@ -57,7 +57,7 @@ export function shard(
   );
 }
 
-/** Joins the outputs of shards: along the batch axis where there is one, else by adding them in order. */
+/** Joins the outputs of shards: along the batch axis if there is one, else by adding them in order. */
 export function joinOutputs(parts: readonly Value[], type: TensorType, batch: string): Value {
   const axis = batchAxis(type, batch);
   return axis === undefined ? sumValues(parts) : concatAxis(parts, axis);
@@ -206,7 +206,7 @@ export class Replica {
 }
 
 /** Everything one worker needs to compute gradients of shards; sent to it once. */
-export interface WorkerSetup {
+export interface ReplicaSetup {
   readonly executable: Executable;
   readonly parameters: readonly ParameterSpec[];
   readonly dtype: 'f32' | 'f64';
@@ -230,13 +230,9 @@ export class TaskThread<Task, Result> {
     worker.on('exit', (code) => this.fail(`it ended with code ${code}`));
   }
 
-  /** Starts a module of the build, which says 'ready' when it is. */
-  static async start<Task, Result>(
-    module: string,
-    workerData: object,
-    title: string,
-  ): Promise<TaskThread<Task, Result>> {
-    const worker = new Worker(builtFile(module), { workerData });
+  /** Starts `worker.ts`, which says 'ready' when it is. */
+  static async start<Task, Result>(workerData: object, title: string): Promise<TaskThread<Task, Result>> {
+    const worker = new Worker(builtFile('optim/worker.js'), { workerData });
     await once(worker, 'message');
     const seen = new TaskThread<Task, Result>(worker, title);
     // After the listeners, which count as a reason to wait: a process that fails elsewhere must be able to end.
@@ -309,14 +305,10 @@ export class ReplicaWorker {
   static async start({
     gradBytes,
     ...setup
-  }: Omit<WorkerSetup, 'sharedGrads'> & { readonly gradBytes: number }): Promise<ReplicaWorker> {
+  }: Omit<ReplicaSetup, 'sharedGrads'> & { readonly gradBytes: number }): Promise<ReplicaWorker> {
     const sharedGrads = new SharedArrayBuffer(gradBytes);
-    const data: WorkerSetup = { ...setup, sharedGrads };
-    const thread = await TaskThread.start<readonly ShardTask[], Record<string, Value>[]>(
-      'optim/replica-worker.js',
-      data,
-      'training worker',
-    );
+    const data: ReplicaSetup = { ...setup, sharedGrads };
+    const thread = await TaskThread.start<readonly ShardTask[], Record<string, Value>[]>(data, 'training worker');
     return new ReplicaWorker(thread, floatsOver(sharedGrads, setup.dtype));
   }
 

@@ -109,7 +109,7 @@ class Source {
   }
 
   broken(why: string): InputError {
-    return new InputError(`not a file of torch.save: ${why}`, { file: this.file });
+    return new InputError(`not a torch.save file: ${why}`, { file: this.file });
   }
 
   close(): void {

@@ -60,11 +60,11 @@ export interface StepResult {
   readonly batches: readonly Readonly<Record<string, Value>>[];
 }
 
-/** What is needed besides the arrays to go on exactly where training stopped; plain JSON. */
+/** What is needed besides the arrays to continue exactly where training stopped; plain JSON. */
 export interface TrainingState {
   readonly optimizer: OptimizerState;
   readonly dropout: RandomState;
-  /** What dropout masks are made of; absent: triple32. A training keeps them when it goes on elsewhere. */
+  /** What dropout masks are made of; absent: triple32. A training keeps them when it continues elsewhere. */
   readonly hash?: MaskHash;
 }
 
@@ -101,14 +101,14 @@ export interface Engine {
   /** Bytes sent to a device and got from it so far. */
   readonly traffic: { readonly up: number; readonly down: number };
   /** The programs that an update of a batch runs, with what they are given. */
-  programs(batch: Feeds): Promise<StepProgram[]>;
+  programs(batch: Feeds): Promise<UpdateProgram[]>;
   close(): Promise<void>;
 }
 
 type Outputs = Readonly<Record<string, Value>>;
 
 /** A program of an update, with the values of its inputs. */
-export interface StepProgram {
+export interface UpdateProgram {
   readonly executable: Executable;
   readonly feeds: DeviceFeeds;
 }
@@ -146,7 +146,7 @@ export class Training {
     const device = deviceFor(wanted ?? 'cpu', arena.parameterCount);
     const general = { ...config, device } as unknown as TrainingConfig<InputTypes>;
     if (device !== 'cpu' && ((workers > 1 && config.device !== 'auto') || ranks !== undefined)) {
-      throw new InputError(`with the device ${device} one worker of one process trains, not several`, {
+      throw new InputError(`the device ${device} supports one worker in one process, not several`, {
         key: 'workers',
       });
     }
@@ -255,7 +255,7 @@ export class Training {
   }
 
   /** The programs that an update of this batch runs, with what they are given: to look at where they are computed. */
-  programs(batch: Feeds): Promise<StepProgram[]> {
+  programs(batch: Feeds): Promise<UpdateProgram[]> {
     return this.engine.programs(batch);
   }
 

@@ -87,11 +87,11 @@ export interface Row {
   readonly rule?: boolean;
 }
 
-/** Text, or a figure for each measure of the column; undefined where there is none. */
-export type Cell = string | readonly (Estimate | undefined)[];
+/** Text, or a figure for each measure of the column; undefined if there is none. */
+export type Cell = string | readonly (SeedEstimate | undefined)[];
 
 /** A figure from one or several seeds. */
-export interface Estimate {
+export interface SeedEstimate {
   readonly mean: number;
   /** Standard deviation over the seeds, n − 1; NaN for a single one. */
   readonly std: number;
@@ -110,7 +110,7 @@ export function textColumn(title: string): Column {
 }
 
 /** The mean of the values that are finite; undefined if there are none. */
-export function estimate(values: readonly number[], digits: number): Estimate | undefined {
+export function seedEstimate(values: readonly number[], digits: number): SeedEstimate | undefined {
   const finite = values.filter(Number.isFinite);
   if (finite.length === 0) return undefined;
   return { mean: mean(finite), std: standardDeviation(finite), n: finite.length, digits };
@@ -146,20 +146,20 @@ export function markBestOfRows(rows: readonly Row[], better: 'higher' | 'lower')
     );
     if (figures.length < 2) return row;
     const best = better === 'higher' ? Math.max(...figures) : Math.min(...figures);
-    const mark = (one: Estimate | undefined) =>
+    const mark = (one: SeedEstimate | undefined) =>
       one !== undefined && rounded(one) === best ? { ...one, best: true } : one;
     return { ...row, cells: row.cells.map((cell) => (typeof cell === 'string' ? cell : cell.map(mark))) };
   });
 }
 
 /** `0.107 ± 0.003`, without the deviation for a single seed. */
-export function formatEstimate({ mean, std, digits, note }: Estimate): string {
-  const figure = Number.isNaN(std) ? fixed(mean, digits) : `${fixed(mean, digits)} ± ${std.toFixed(digits)}`;
+export function formatEstimate({ mean, std, digits, note }: SeedEstimate): string {
+  const figure = Number.isNaN(std) ? toDigits(mean, digits) : `${toDigits(mean, digits)} ± ${std.toFixed(digits)}`;
   return note === undefined ? figure : `${figure} ${note}`;
 }
 
 /** With a true minus sign, and none before a zero. */
-export function fixed(value: number, digits: number): string {
+export function toDigits(value: number, digits: number): string {
   if (!Number.isFinite(value)) return '–';
   const text = value.toFixed(digits);
   return Number(text) === 0 ? text.replace('-', '') : text.replace('-', '−');
@@ -167,7 +167,7 @@ export function fixed(value: number, digits: number): string {
 
 /** `+0.012`, `−0.30`. */
 export function signed(value: number, digits: number): string {
-  const text = fixed(value, digits);
+  const text = toDigits(value, digits);
   return Number.isFinite(value) && Number(value.toFixed(digits)) > 0 ? `+${text}` : text;
 }
 
@@ -177,6 +177,6 @@ export function formatP(p: number | undefined): string {
   return p < 0.001 ? '< 0.001' : p.toFixed(3);
 }
 
-function rounded({ mean, digits }: Estimate): number {
+function rounded({ mean, digits }: SeedEstimate): number {
   return Number(mean.toFixed(digits));
 }

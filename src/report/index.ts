@@ -3,13 +3,13 @@ import { InputError } from '../errors.js';
 import { strategies } from '../schedule/index.js';
 import { type Section, text } from './document.js';
 import { type ReportFiles, writeFiles } from './files.js';
+import { type FoundProbes, findProbes, probeSection } from './probe.js';
 import { SeriesReader } from './reader.js';
 import { type FoundRuns, findRuns, withBestWaits } from './runs.js';
 import { forecastSection } from './sections/forecast.js';
 import { methodsSection, runsSection } from './sections/methods.js';
 import { dataInWords, otherDataSection, separateData } from './sections/other-data.js';
 import { policySections } from './sections/policies.js';
-import { type FoundProbes, findProbes, probeSection } from './sections/probes.js';
 import { otherSection } from './sections/results.js';
 import { schedulingSection } from './sections/scheduling.js';
 import { trainingSection } from './sections/training.js';
@@ -35,7 +35,7 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
   const probed = findProbes(folder);
   const all = [found.runs, found.candidates, found.setAside, probed.probes, probed.problems];
   if (all.every(({ length }) => length === 0)) {
-    throw new InputError('there is no run in the folder, nor in those below it', { file: folder });
+    throw new InputError('there is no run in the folder or below it', { file: folder });
   }
   const { sets, others } = separateData(groupRuns(found.runs));
   const results = sets.map((data) => withBestWaits(data, found.sweeps));

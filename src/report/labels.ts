@@ -2,8 +2,10 @@ import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { models } from '../forecast/models/index.js';
 import { groupBy } from '../metrics/statistics.js';
+import { kindOf } from '../problems/index.js';
 import { strategies, strategyNamed } from '../schedule/index.js';
 import { fixed } from '../schedule/strategies/fixed.js';
+import { attentionLabel } from '../translate/policies/index.js';
 
 /** What a label is made of. */
 export interface Labelled {
@@ -16,11 +18,11 @@ export interface Labelled {
 
 /**
  * A name for each setting, in the words of the paper: the strategy or, of forecasts that train one task, the model. Where
- * that is not enough to tell settings apart, keys in which they differ are added, or in place of several keys the group of
+ * that is not enough to tell settings apart, keys in which they differ are added, or instead of several keys the group of
  * a sweep. The main task is no part of it.
  */
 export function labelsFor(kind: string, settings: readonly Labelled[]): string[] {
-  const names = settings.map((setting) => shortLabel(kind, setting));
+  const names = settings.map((setting) => plainLabel(kind, setting));
   const keys = new Map(
     [...groupBy(settings, (_, i) => names[i])].map(([name, group]) => [name, tellingKeys(group)] as const),
   );
@@ -33,7 +35,7 @@ export function labelsFor(kind: string, settings: readonly Labelled[]): string[]
     const varying = keys.get(names[i])!;
     if (groups.has(names[i])) return detailed(names[i], [setting.group!]);
     const details = varying
-      .filter((key) => setting.keys.has(key) && !(isNamedByTasks(kind, setting) && key === TASKS[kind]))
+      .filter((key) => setting.keys.has(key) && !(isNamedByTasks(kind, setting) && TASKS.includes(key)))
       .filter((key) => key !== WITHOUT || isAblation(setting))
       .map((key) => inWords(key, setting.keys.get(key), varying));
     return detailed(names[i], details);
@@ -98,7 +100,7 @@ export function shownValue(value: unknown): string {
 
 /** The tasks that are trained: `3 tasks`; undefined for a strategy that trains one task at a time. */
 export function taskSet({ strategy, keys }: Labelled): string | undefined {
-  const tasks = keys.get('problem.tasks') ?? keys.get('problem.waits');
+  const tasks = TASKS.map((key) => keys.get(key)).find((value) => value !== undefined);
   if (tasks === undefined || strategyNamed(strategy)?.singleTask) return undefined;
   return tasksInWords(tasks);
 }
@@ -118,21 +120,32 @@ export function strategyOrder(strategy: string): number {
   return place < 0 ? strategies.length : place;
 }
 
-const TASKS: Readonly<Record<string, string>> = { forecast: 'problem.tasks', translation: 'problem.waits' };
+/** Keys that say which tasks are trained. */
+const TASKS = ['problem.tasks', 'problem.waits'];
 
-function shortLabel(kind: string, setting: Labelled): string {
+/** The label of a setting without what distinguishes it from others of the same name. */
+export function plainLabel(kind: string, setting: Labelled): string {
   const { strategy, keys } = setting;
   const model = keys.get(MODEL);
-  if (kind === 'forecast' && strategy === fixed.name && typeof model === 'string') return modelTitle(model);
-  if (kind === 'translation' && keys.get(TASKS[kind]) === 'full') return 'full sentence';
+  if (isForecast(kind) && strategy === fixed.name && typeof model === 'string') return modelTitle(model);
+  if (keys.get('problem.waits') === 'full') return 'full sentence';
   const description = strategyNamed(strategy);
   const title = description?.titles?.[kind] ?? description?.title ?? strategy;
+  const attention = keys.get('problem.attention');
+  if (typeof attention === 'string') {
+    const decision = attentionLabel(attention);
+    return strategy === fixed.name ? decision : `${title} + ${decision}`;
+  }
   return isNamedByTasks(kind, setting) ? `${title} (${taskSet(setting)})` : title;
 }
 
 /** Forecasts are, as in the paper, where the set of tasks is one of the things compared. */
 function isNamedByTasks(kind: string, setting: Labelled): boolean {
-  return kind === 'forecast' && taskSet(setting) !== undefined;
+  return isForecast(kind) && taskSet(setting) !== undefined;
+}
+
+function isForecast(kind: string): boolean {
+  return kindOf({ kind })?.evaluations === 'forecasts';
 }
 
 /** Keys below a choice, such as the widths of a model, are compared among those that have made the same choice. */
@@ -149,7 +162,7 @@ const CHOICES = ['strategy.name', MODEL, 'problem.model.preset'];
 
 function inWords(key: string, value: unknown, all: readonly string[]): string {
   if (key === MODEL) return modelTitle(String(value));
-  if (Object.values(TASKS).includes(key)) return tasksInWords(value);
+  if (TASKS.includes(key)) return tasksInWords(value);
   return `${shortKey(key, all)} ${shownValue(value)}`;
 }
 

@@ -12,9 +12,15 @@ import {
   wilcoxonSignedRank,
 } from '../metrics/index.js';
 import { groupBy } from '../metrics/statistics.js';
+import { kindOf } from '../problems/index.js';
 import { Random } from '../random.js';
-import { type ForecastFigures, type TranslationFigures, validationMeasure } from '../run/index.js';
-import { type Estimate, estimate } from './document.js';
+import {
+  type SavedForecastFigures,
+  type TranslationFigures,
+  type ValidationMeasure,
+  validationMeasure,
+} from '../run/index.js';
+import { type SeedEstimate, seedEstimate } from './document.js';
 import { meanSeries, metricOf, type Series, type SeriesReader } from './reader.js';
 import type { ReportedRun } from './runs.js';
 import type { DataSet, Setting } from './settings.js';
@@ -41,17 +47,23 @@ export interface Decoding {
 }
 
 /** How good the main task was on validation data, higher is better: what models are chosen by. */
-export const validationPerformance: Measure = {
+export const performanceMeasure: Measure = {
   name: 'validation performance',
   digits: 4,
   better: 'higher',
   of: ({ result }) => result?.best?.performance ?? Number.NaN,
 };
 
+/** What the validation of the runs measures. */
+export function measureOf([first]: readonly Setting[]): ValidationMeasure {
+  const run = first?.runs[0];
+  return validationMeasure(run?.config ?? {}, run?.info);
+}
+
 /** The same as people read it, such as a loss. */
 export function shownValidation({ settings }: DataSet): Measure {
-  const { name, better, shown } = validationMeasure(settings[0]?.runs[0]?.config ?? {});
-  return { name, digits: 4, better, of: (run, setting) => shown(validationPerformance.of(run, setting)) };
+  const { name, better, shown } = measureOf(settings);
+  return { name, digits: 4, better, of: (run, setting) => shown(performanceMeasure.of(run, setting)) };
 }
 
 /** A score of the forecasts of the test part, from the evaluation or, without one, from the end of the training. */
@@ -65,7 +77,7 @@ export function forecastMeasure(name: 'RankIC' | 'IC' | 'RankICIR' | 'ICIR' | 'z
 }
 
 /** The evaluation of a run on the test part. */
-export function testForecast(run: ReportedRun): ForecastFigures | undefined {
+export function testForecast(run: ReportedRun): SavedForecastFigures | undefined {
   // Those that took something else out of the forecasts than the run does are in folders of other names.
   return run.evaluations.forecasts.find(({ split, folder }) => split === 'test' && !isVariant(basename(folder)));
 }
@@ -107,8 +119,8 @@ export function commonDecoding({ settings }: DataSet): Decoding | undefined {
 }
 
 /** The measure over the seeds of a setting. */
-export function estimateOf(setting: Setting, measure: Measure): Estimate | undefined {
-  return estimate(
+export function estimateOf(setting: Setting, measure: Measure): SeedEstimate | undefined {
+  return seedEstimate(
     setting.runs.map((run) => measure.of(run, setting)),
     measure.digits,
   );
@@ -122,8 +134,9 @@ export function bySeed(setting: Setting, measure: Measure): Map<number, number> 
 
 /** The one figure that stands for all: RankIC, sacreBLEU, or how good the main task was on validation data. */
 export function headline(data: DataSet): Measure {
-  if (data.kind === 'forecast') return forecastMeasure('RankIC');
-  const decoding = data.kind === 'translation' ? commonDecoding(data) : undefined;
+  const evaluations = kindOf(data)?.evaluations;
+  if (evaluations === 'forecasts') return forecastMeasure('RankIC');
+  const decoding = evaluations === 'translations' ? commonDecoding(data) : undefined;
   return decoding === undefined ? shownValidation(data) : translationMeasure('sacrebleu', decoding);
 }
 
@@ -185,7 +198,7 @@ export function rankICTest({ candidate, baseline }: Comparison, reader: SeriesRe
 }
 
 /** The daily scores of the runs that have them. */
-export function dailySeries(runs: readonly ReportedRun[], reader: SeriesReader): Series[] {
+export function dailySeries(runs: readonly ReportedRun[], reader: Pick<SeriesReader, 'series'>): Series[] {
   return runs.flatMap((run) => {
     const evaluation = testForecast(run);
     return (evaluation && reader.series(run, evaluation, 'daily')) ?? [];

@@ -10,11 +10,11 @@ import {
   type TokenizerName,
 } from '../metrics/index.js';
 import {
-  type ForecastFigures,
   type LoggedEpisodes,
   type LoggedTime,
   readEpisodes,
   readTimes,
+  type SavedForecastFigures,
   type TranslationFigures,
 } from '../run/index.js';
 import type { ReportedRun } from './runs.js';
@@ -65,7 +65,7 @@ export class SeriesReader {
   }
 
   /** `daily`: scores of each day; `backtest`: returns of the portfolio and the market. */
-  series(run: ReportedRun, { folder }: ForecastFigures, name: 'daily' | 'backtest'): Series | undefined {
+  series(run: ReportedRun, { folder }: SavedForecastFigures, name: 'daily' | 'backtest'): Series | undefined {
     const file = join(folder, `${name}.csv`);
     return this.once(run, file, () => readSeries(file, SERIES_COLUMNS[name]));
   }
@@ -110,7 +110,7 @@ function linesOf(file: string): string[] {
 /** A table of figures by date, as `tcts evaluate` writes them. */
 export interface Series {
   readonly dates: readonly string[];
-  /** The other columns by name; NaN where a cell is empty. */
+  /** The other columns by name; NaN if a cell is empty. */
   readonly columns: Readonly<Record<string, Float64Array>>;
 }
 

@@ -28,7 +28,7 @@ export interface ReportedRun {
   readonly name: string;
   readonly info: RunInfo;
   readonly config: ConfigValues;
-  /** Undefined if the run ended before its last validation was written down. */
+  /** Undefined if the run ended before its last validation was recorded. */
   readonly result: TrainingResult | undefined;
   readonly evaluations: Evaluations;
   /** Runs that it consists of, which have the logs; undefined for a run that was trained by itself. */
@@ -56,9 +56,9 @@ export interface FoundRuns {
 
 /** All runs in a folder, at any depth, by name. A run that cannot be used is set aside; it is never an error. */
 export function findRuns(folder: string): FoundRuns {
-  if (!existsSync(folder)) throw new InputError('no such folder, expected one that holds runs', { file: folder });
+  if (!existsSync(folder)) throw new InputError('no such folder, expected one with runs', { file: folder });
   if (!statSync(folder).isDirectory()) {
-    throw new InputError('it is a file, expected a folder that holds runs', { file: folder });
+    throw new InputError('it is a file, expected a folder with runs', { file: folder });
   }
   const runs: ReportedRun[] = [];
   const candidates: ReportedRun[] = [];
@@ -81,7 +81,7 @@ function readRun(folder: string, name: string, sweeps: SweepReader): ReportedRun
   if (!isRun(folder)) return { name, state: 'broken', reason: 'it has no run.json: it was being made or copied' };
   const { info, config } = openRun(folder);
   if (info.state === 'interrupted') {
-    return { name, state: 'interrupted', reason: `stopped by a signal; to go on: tcts train --resume ${folder}` };
+    return { name, state: 'interrupted', reason: `stopped by a signal; to continue: tcts train --resume ${folder}` };
   }
   if (info.state === 'failed') return { name, state: 'failed', reason: 'stopped by an error' };
   if (info.state === 'running') {

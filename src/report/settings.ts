@@ -1,5 +1,6 @@
 import { basename, extname } from 'node:path';
 import { groupBy } from '../metrics/statistics.js';
+import { kindOf as problemKindOf } from '../problems/index.js';
 import { type ConfigValues, freeOnResume } from '../run/index.js';
 import { isAblation, labelsFor, strategyOrder, taskSet } from './labels.js';
 import type { ReportedRun } from './runs.js';
@@ -37,7 +38,7 @@ export function groupRuns(runs: readonly ReportedRun[]): DataSet[] {
   const titles = new Map<string, number>();
   return [...bySource.values()].map((members) => {
     const kind = kindOf(members[0].config);
-    const title = dataTitle(leaves(members[0].config));
+    const title = dataTitle(members[0].config);
     const used = (titles.get(title) ?? 0) + 1;
     titles.set(title, used);
     const chosenKeys = [...new Set(members.flatMap(({ sweep }) => sweep?.chosenKeys ?? []))];
@@ -46,7 +47,7 @@ export function groupRuns(runs: readonly ReportedRun[]): DataSet[] {
   });
 }
 
-/** Number of the main tasks of a data set, ascending; `[undefined]` where there are none. */
+/** Number of the main tasks of a data set, ascending; `[undefined]` if there are none. */
 export function mainsOf({ settings }: DataSet): (number | undefined)[] {
   return [...new Set(settings.map(({ main }) => main))].sort((a, b) => (a ?? 0) - (b ?? 0));
 }
@@ -68,7 +69,7 @@ export function corpusOf({ settings }: DataSet): string {
 
 /** What the applications call a task. */
 export function taskTitle(kind: string, main: number | undefined): string {
-  return main === undefined ? 'main task' : kind === 'translation' ? `k = ${main}` : `Task-${main}`;
+  return main === undefined ? 'main task' : (problemKindOf({ kind })?.taskTitle?.(main) ?? `Task-${main}`);
 }
 
 function settingsOf(kind: string, runs: readonly ReportedRun[], chosenKeys: readonly string[]): Setting[] {
@@ -133,16 +134,15 @@ function sourceOf(all: ReadonlyMap<string, unknown>): [string, unknown][] {
   return [...all].filter(([key]) => own.some((name) => key === name || key.startsWith(`${name}.`))).sort();
 }
 
-function dataTitle(all: ReadonlyMap<string, unknown>): string {
+function dataTitle(config: ConfigValues): string {
+  const all = leaves(config);
   const name = ['problem.data.market', 'problem.data.folder', 'problem.data.path', 'problem.data']
     .map((key) => all.get(key))
     .find((value) => typeof value === 'string');
   if (name !== undefined) return basename(String(name));
-  if (all.get('problem.data.format') === 'synthetic') {
-    return all.get('problem.kind') === 'series' ? 'synthetic series' : 'synthetic market';
-  }
-  if (all.get('problem.data.from') === 'toy') return 'toy languages';
-  if (all.get('problem.data.from') === 'verb-final') return 'verb-final English';
+  const { problem = {} } = config as { problem?: { kind?: unknown; data?: object } };
+  const madeUp = problemKindOf(problem)?.madeUpData?.({ ...problem.data });
+  if (madeUp !== undefined) return madeUp;
   const module = all.get('problem.module');
   if (typeof module === 'string') return basename(module, extname(module));
   return String(all.get('problem.kind') ?? 'unknown problem');

@@ -2,7 +2,7 @@ import { InputError } from '../errors.js';
 import { strategyNamed } from '../schedule/index.js';
 import { MOST_METHODS, stylesFor } from './figures/figure.js';
 import { isAblation } from './labels.js';
-import { estimateOf, validationPerformance } from './measures.js';
+import { estimateOf, performanceMeasure } from './measures.js';
 import type { SeriesReader } from './reader.js';
 import { type DataSet, labelsOf, mainsOf, type Setting } from './settings.js';
 
@@ -101,7 +101,7 @@ export function comparisons(data: DataSet, baselines: readonly string[]): Compar
   });
 }
 
-/** Refuses a name that no setting of the report has. */
+/** Rejects a name that no setting of the report has. */
 export function requireKnown(sets: readonly DataSet[], baselines: readonly string[]): void {
   const settings = sets.flatMap((data) => data.settings);
   const unknown = baselines.find((name) => !settings.some((setting) => isCalled(setting, name)));
@@ -120,7 +120,7 @@ export function isCalled({ strategy, label }: Setting, name: string): boolean {
 /** The setting that is best on validation data; undefined if none was validated. */
 function bestOf(settings: readonly Setting[]): Setting | undefined {
   const scored = settings.flatMap((setting) => {
-    const score = estimateOf(setting, validationPerformance);
+    const score = estimateOf(setting, performanceMeasure);
     return score === undefined ? [] : [{ setting, score: score.mean }];
   });
   return scored.sort((a, b) => b.score - a.score)[0]?.setting;

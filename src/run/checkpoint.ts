@@ -3,10 +3,10 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { readBytes } from '../files.js';
-import { decode, encode, type StoredTensor } from '../optim/safetensors.js';
+import { decodeSafetensors, encodeSafetensors, type StoredTensor } from '../optim/safetensors.js';
 import { ANYONE, type Owner, writeAsOwner } from './lock.js';
 
-/** Everything a run has to remember at one moment. */
+/** The complete state of a run at one moment. */
 export interface Snapshot {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
   /** Plain JSON values; numbers come back bit for bit, NaN and infinities included. */
@@ -22,22 +22,22 @@ export function joinSnapshots(parts: Readonly<Record<string, Snapshot>>): Snapsh
   return { tensors: new Map(tensors), state };
 }
 
-/** A part of what `joinSnapshots` has joined. */
+/** A part of what `joinSnapshots` joined. */
 export function partOf(snapshot: Snapshot, part: string): Snapshot {
   const states = snapshot.state as Record<string, unknown>;
-  if (!Object.hasOwn(states, part)) throw new InputError('the saved state lacks this part', { key: part });
+  if (!Object.hasOwn(states, part)) throw new InputError('the saved state does not have this part', { key: part });
   const prefix = `${part}/`;
   const own = [...snapshot.tensors].filter(([name]) => name.startsWith(prefix));
   return { tensors: new Map(own.map(([name, tensor]) => [name.slice(prefix.length), tensor])), state: states[part] };
 }
 
-/** A snapshot that later changes of what was captured do not reach. */
+/** A copy of a snapshot, unaffected by later changes. */
 export function copySnapshot({ tensors, state }: Snapshot): Snapshot {
   const copies = [...tensors].map(([name, tensor]) => [name, { ...tensor, data: tensor.data.slice() }] as const);
   return { tensors: new Map(copies), state: structuredClone(state) };
 }
 
-/** A snapshot of plain JSON values alone. */
+/** A snapshot of only plain JSON values. */
 export function stateOnly(state: unknown): Snapshot {
   return { tensors: new Map(), state };
 }
@@ -55,7 +55,7 @@ export interface SavedCheckpoint extends Checkpoint {
 
 /** Which older checkpoints are kept. */
 export interface SaveOptions {
-  /** Checkpoints kept, at least 2; older ones are deleted once the new one is safely on the disk. Default 2. */
+  /** Checkpoints kept, at least 2; older ones are deleted once the new one is safely on disk. Default 2. */
   readonly keep?: number;
   /** Paths of damaged checkpoints: they do not count, and are deleted once the run is past them. Default none. */
   readonly damaged?: ReadonlySet<string>;
@@ -77,15 +77,20 @@ export function saveCheckpoint(folder: string, checkpoint: Checkpoint, options: 
   return path;
 }
 
-/** Writes `best.safetensors`, which no later checkpoint pushes out. */
+/** The best checkpoint of a folder of checkpoints. */
+export function bestFile(folder: string): string {
+  return join(folder, BEST);
+}
+
+/** Writes `best.safetensors`, which later checkpoints do not displace. */
 export function saveBest(folder: string, checkpoint: Checkpoint, { owner = ANYONE }: Pick<SaveOptions, 'owner'> = {}) {
-  const path = join(folder, BEST);
+  const path = bestFile(folder);
   writeAsOwner(owner, path, encodeCheckpoint(checkpoint));
   return path;
 }
 
 /**
- * The newest checkpoint that is whole; `warn` hears of damaged ones, which are skipped. Undefined if none was ever saved;
+ * The newest intact checkpoint; `warn` is told about damaged ones, which are skipped. Undefined if none was ever saved;
  * an error if all of them are damaged.
  */
 export function latestCheckpoint(folder: string, warn: Warn): SavedCheckpoint | undefined {
@@ -95,24 +100,24 @@ export function latestCheckpoint(folder: string, warn: Warn): SavedCheckpoint | 
   throw new InputError(`none of the ${length} checkpoints can be read: all of them are damaged`, { file: folder });
 }
 
-/** Hears of a damaged checkpoint that is skipped: a sentence, and its path. */
+/** Is told about a damaged checkpoint that is skipped: a sentence, and its path. */
 type Warn = (sentence: string, path: string) => void;
 
-/** The checkpoints that are whole, the newest first; `warn` hears of damaged ones, which are skipped. */
-export function* wholeCheckpoints(folder: string, warn: Warn): Generator<SavedCheckpoint> {
+/** The intact checkpoints, newest first; `warn` is told about damaged ones, which are skipped. */
+function* wholeCheckpoints(folder: string, warn: Warn): Generator<SavedCheckpoint> {
   for (const { path } of generations(folder)) {
     try {
       yield readCheckpoint(path);
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
-      warn(`the checkpoint is damaged and passed over: ${error.message}`, path);
+      warn(`the checkpoint is damaged and was skipped: ${error.message}`, path);
     }
   }
 }
 
 /** The checkpoint with the best score, if one was saved. */
 export function bestCheckpoint(folder: string): SavedCheckpoint | undefined {
-  const path = join(folder, BEST);
+  const path = bestFile(folder);
   return existsSync(path) ? readCheckpoint(path) : undefined;
 }
 
@@ -125,7 +130,7 @@ export function checkpointInWords(choice: string): string {
   return count === undefined ? `${name} parameters` : `mean of the last ${count} checkpoints`;
 }
 
-/** The checkpoints of a run whose mean is chosen, the newest first. Before the first validation the newest is the best. */
+/** The checkpoints of a run to average, newest first. Before the first validation the newest is the best. */
 export function* chosenCheckpoints(run: string, choice: CheckpointChoice): Generator<SavedCheckpoint> {
   const folder = checkpointFolder(run);
   const count = Number(/^average:(\d+)$/.exec(choice)?.[1] ?? 1);
@@ -145,7 +150,7 @@ export function* chosenCheckpoints(run: string, choice: CheckpointChoice): Gener
   throw new InputError(sentence, { file: folder });
 }
 
-/** What a session has saved of the thing it trains. */
+/** What a session has saved of its trainee. */
 export function trainedState({ tensors, state, path }: SavedCheckpoint): Snapshot {
   const subject = (state as { subject?: unknown } | null)?.subject;
   if (subject === undefined) throw new InputError('it is not a checkpoint of a training run', { file: path });
@@ -157,30 +162,30 @@ export function checkpointFolder(run: string): string {
   return join(run, 'checkpoints');
 }
 
-/** Reads a checkpoint and makes sure that not a byte of it has changed since it was written. */
+/** Reads a checkpoint and verifies its checksum. */
 export function readCheckpoint(path: string): SavedCheckpoint {
   const bytes = readBytes(path);
-  const { tensors, metadata } = decode(bytes, path);
+  const { tensors, metadata } = decodeSafetensors(bytes, path);
   const at = checksumOffset(bytes);
   if (metadata.format !== FORMAT || at < 0) throw new InputError('it is not a checkpoint of tcts', { file: path });
   if (metadata.sha256 !== digest(bytes, at)) {
-    throw new InputError('the checksum does not fit: the file is damaged', { file: path });
+    throw new InputError('the checksum does not match: the file is damaged', { file: path });
   }
   return { path, tensors, step: Number(metadata.step), state: exactParse(metadata.state) };
 }
 
-/** The checksum covers every byte of the file but its own, which count as zeros. */
+/** The checksum covers every byte of the file except its own, which count as zeros. */
 function encodeCheckpoint({ step, tensors, state }: Checkpoint): Uint8Array {
   const metadata = { sha256: '0'.repeat(DIGITS), format: FORMAT, step: String(step), state: exactStringify(state) };
-  const bytes = encode(tensors, metadata);
+  const bytes = encodeSafetensors(tensors, metadata);
   const at = checksumOffset(bytes);
   bytes.set(Buffer.from(digest(bytes, at)), at);
   return bytes;
 }
 
 /**
- * Where the digits of the checksum stand, or -1. Quotes inside the state are escaped, and tensors are described by
- * objects, so that no other part of the header can look like this.
+ * Offset of the checksum's digits, or -1. Quotes inside the state are escaped, and tensors are described by
+ * objects, so no other part of the header can look like this.
  */
 function checksumOffset(bytes: Uint8Array<ArrayBuffer>): number {
   const header = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -223,8 +228,8 @@ export function exactStringify(value: unknown): string {
   });
 }
 
-/** Reads what `exactStringify` has written. */
-export function exactParse(text: string): unknown {
+/** Reads what `exactStringify` wrote. */
+function exactParse(text: string): unknown {
   return JSON.parse(text, (_key, item: unknown) => {
     if (typeof item !== 'object' || item === null || !Object.hasOwn(item, MARK)) return item;
     return Number((item as Record<string, unknown>)[MARK]);

@@ -9,16 +9,16 @@ import {
   EarlyStopping,
   type EarlyStoppingState,
   type Resumable,
-  type Session,
-  type SessionOptions,
+  type RunSession,
+  type RunSessionOptions,
   type SessionOutcome,
 } from './session.js';
 import { toolVersion } from './versions.js';
 
 /** The session of a run that has a folder. */
-export class FolderSession implements Session {
+export class FolderSession implements RunSession {
   private readonly folder: string;
-  private readonly options: SessionOptions;
+  private readonly options: RunSessionOptions;
   private readonly run: OwnedRunFolder;
   private readonly subject: Resumable;
   private readonly metrics: MetricsLog;
@@ -29,8 +29,10 @@ export class FolderSession implements Session {
   private readonly schedule: SaveSchedule;
   private readonly interrupt: Interrupt;
   private readonly started = performance.now();
+  /** Processor time of the process when the session was opened. */
+  private readonly startedAt = processorSeconds();
   private lastTurn = this.started;
-  /** What the session itself has to remember, as it was at the last safe point. */
+  /** The session's own state at the last safe point. */
   private safePoint: SafePoint;
   private savedStep: number | undefined;
   /** The step that the session began after. */
@@ -38,7 +40,7 @@ export class FolderSession implements Session {
   /** Checkpoints that could not be read. */
   private readonly damaged = new Set<string>();
 
-  constructor(run: OwnedRunFolder, options: SessionOptions, subject: Resumable) {
+  constructor(run: OwnedRunFolder, options: RunSessionOptions, subject: Resumable) {
     const { saving, earlyStopping, logging } = options.config;
     this.folder = run.path;
     this.options = options;
@@ -68,7 +70,7 @@ export class FolderSession implements Session {
     this.bar = new Progress({ total, step, quiet, stream, intervalSeconds: logging.progressSeconds });
     for (const warning of warnings) this.bar.warn(`warning: ${warning}`);
     this.interrupt = listenForInterrupt({
-      announce: (signal) => this.bar.note(`${signal}: saving after this step; once more to stop at once, unsaved`),
+      announce: (signal) => this.bar.note(`${signal}: saving after this step; again to stop at once without saving`),
     });
   }
 
@@ -91,7 +93,8 @@ export class FolderSession implements Session {
   log(step: number, record: LogRecord): void {
     this.metrics.append({ step, ...record });
     const seconds = (performance.now() - this.started) / 1000;
-    this.timings.append({ step, time: new Date().toISOString(), seconds });
+    const processor = processorSeconds() - this.startedAt;
+    this.timings.append({ step, time: new Date().toISOString(), seconds, processor });
     this.events?.scalars(step, numbersOf(record));
   }
 
@@ -103,8 +106,8 @@ export class FolderSession implements Session {
     this.bar.note(text);
   }
 
-  best(step: number, score: number): boolean {
-    const isBest = this.stopping.update(step, score);
+  best(step: number, score: number, counts?: boolean): boolean {
+    const isBest = this.stopping.update(step, score, counts);
     const { lock: owner } = this.run;
     if (isBest) saveBest(checkpointFolder(this.folder), this.checkpoint({ ...this.safePoint, step }), { owner });
     return isBest;
@@ -136,20 +139,22 @@ export class FolderSession implements Session {
     const state = complete ? 'finished' : 'interrupted';
     recordState(this.run, state);
     const resumeCommand = this.options.resumeCommand ?? `tcts train --resume ${this.folder}`;
-    if (!complete) this.note(`stopped after step ${step}, everything is saved; to go on: ${resumeCommand}`);
+    if (!complete) this.note(`stopped after step ${step}, everything is saved; to continue: ${resumeCommand}`);
     this.close();
-    return { state, step, best: this.stopping.best, signal: this.interrupt.signal, resumeCommand };
+    const { best, stop } = this.stopping;
+    const stoppedEarly = complete && stop && step !== total;
+    return { state, step, best, stoppedEarly, signal: this.interrupt.signal, resumeCommand };
   }
 
   /**
-   * The loop has failed. Nothing is saved, as the state is that of no safe point. Tells whether the folder still holds
-   * all that it held when the session was opened.
+   * The loop has failed. Nothing is saved, since the state is not that of a safe point. Returns whether the folder still holds
+   * everything it held when the session was opened.
    */
   abandon(): { readonly unchanged: boolean } {
     try {
       this.close();
     } catch {
-      // The failure itself is what the user has to hear of.
+      // The user must see the failure itself.
     }
     const { step, metrics } = this.safePoint;
     return { unchanged: step === this.openedAt && metrics === this.metrics.length && this.damaged.size === 0 };
@@ -197,7 +202,7 @@ interface SavedState {
   readonly subject: unknown;
 }
 
-/** The checkpoint to go on from; undefined if the run was stopped before it saved one. */
+/** The checkpoint to continue from; undefined if the run was stopped before it saved one. */
 function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string, path: string) => void) {
   const folder = checkpointFolder(run.path);
   const found = latestCheckpoint(folder, warn);
@@ -211,7 +216,7 @@ function openCheckpoint(run: OwnedRunFolder, warn: (sentence: string, path: stri
   return { ...found, state };
 }
 
-/** The times of the lines of `metrics.jsonl`, one for one. They only inform: where some are missing, the run goes on. */
+/** The times of the lines of `metrics.jsonl`, one per line. They only inform: if some are missing, the run continues. */
 function openTimings({ path, lock }: OwnedRunFolder, lines: number): MetricsLog {
   const file = timingsFile(path);
   const start = startOfLines(file, lines);
@@ -220,7 +225,13 @@ function openTimings({ path, lock }: OwnedRunFolder, lines: number): MetricsLog 
   return timings;
 }
 
-/** Milliseconds between turns of the event loop, in which signals are seen. */
+/** Processor time of all threads of this process. */
+function processorSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}
+
+/** Milliseconds between turns of the event loop, in which signals arrive. */
 const TURN_INTERVAL = 50;
 
 /** How often a run is saved. */
@@ -233,7 +244,7 @@ export interface SaveScheduleOptions {
 
 /**
  * When to save: after a number of steps or of seconds, whichever comes first. Saving only reads the state of a run, so
- * neither the moments of saving nor the clock can influence the results.
+ * neither the times of saving nor the clock can affect the results.
  */
 export class SaveSchedule {
   private readonly options: SaveScheduleOptions;

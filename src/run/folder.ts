@@ -7,10 +7,11 @@ import { checkpointFolder } from './checkpoint.js';
 import { freeOnResume } from './config/load.js';
 import { differences, parseSource, resolvedYaml } from './config/sources.js';
 import { acquireLock, type Lock, type LockOptions, lockHolder, type Owner, writeAsOwner } from './lock.js';
+import type { Validation } from './results.js';
 import { compatible, runtimeVersions, toolVersion } from './versions.js';
 
 /**
- * - `running`: at work, or killed without notice if no process holds the folder's lock
+ * - `running`: in progress, or killed if no process holds the folder's lock
  * - `interrupted`: stopped by a signal; everything is saved
  * - `failed`: stopped by an error
  */
@@ -31,6 +32,8 @@ export interface RunInfo {
   readonly command: readonly string[];
   /** Processes that share each batch, if there are several. */
   readonly processes?: number;
+  /** What `validate` of its problem measures, where the configuration does not tell: see `CreateOptions`. */
+  readonly measure?: Validation;
 }
 
 /** A configuration as plain values. */
@@ -47,7 +50,7 @@ export interface RunFolder {
 /** A run folder that this process alone may write to. */
 export interface OwnedRunFolder extends RunFolder {
   readonly lock: Lock;
-  /** The state in which it was found; undefined for a new one. */
+  /** Its state when it was opened; undefined for a new one. */
   readonly before: RunState | undefined;
 }
 
@@ -58,15 +61,17 @@ export interface CreateOptions {
   readonly command?: readonly string[];
   /** Processes that share each batch. Default 1. */
   readonly processes?: number;
+  /** What validation measures, for a problem that comes from a module. Default: the configuration tells. */
+  readonly measure?: Validation;
 }
 
-/** Makes a run folder and locks it. A folder that holds a run, or anything else, is refused. */
+/** Makes a run folder and locks it. A folder that holds a run, or anything else, is rejected. */
 export function createRun(path: string, options: CreateOptions): OwnedRunFolder {
-  if (isRun(path)) throw new InputError('a run is there already: resume it, or choose another name', { file: path });
+  if (isRun(path)) throw new InputError('there is already a run: resume it, or choose another name', { file: path });
   const lock = lockFolder(path);
   try {
     // Checked again, now that no other process can be creating it.
-    if (isRun(path)) throw new InputError('a run was made there just now: choose another name', { file: path });
+    if (isRun(path)) throw new InputError('another run was just created there: choose another name', { file: path });
     const foreign = readdirSync(path).filter((name) => !OWN_NAMES.has(name) && !isTemporary(name));
     if (foreign.length > 0) {
       throw new InputError(`the folder is not empty (it holds ${foreign[0]}): choose another name`, { file: path });
@@ -90,8 +95,9 @@ export function createRun(path: string, options: CreateOptions): OwnedRunFolder 
       state: 'running',
       command: options.command ?? process.argv,
       ...(options.processes === undefined || options.processes === 1 ? {} : { processes: options.processes }),
+      ...(options.measure === undefined ? {} : { measure: options.measure }),
     };
-    // Last: its presence is what makes the folder a run.
+    // Last: its presence makes the folder a run.
     writeInfo(path, info, lock);
     return { path, info, config: readConfig(path), lock, before: undefined };
   } catch (error) {
@@ -107,21 +113,21 @@ export function openRun(path: string): RunFolder {
 }
 
 export interface ResumeOptions extends LockOptions {
-  /** The configuration the run should go on with. Default the saved one. */
+  /** The configuration the run should continue with. Default the saved one. */
   readonly config?: ConfigValues;
   /** Default the command line of this process. */
   readonly command?: readonly string[];
-  /** Processes that share each batch; another number than the run was begun with is refused. Default 1. */
+  /** Processes that share each batch; another number than the run was started with is rejected. Default 1. */
   readonly processes?: number;
 }
 
-/** Locks a run folder to go on with it. Another configuration, or another version of the tool, is refused. */
+/** Locks a run folder to continue with it. Another configuration, or another version of the tool, is rejected. */
 export function resumeRun(path: string, options: ResumeOptions = {}): OwnedRunFolder {
   if (!isRun(path)) throw new InputError('there is no run to resume: the folder has no run.json', { file: path });
   const lock = lockFolder(path, options);
   try {
     makeFolder(checkpointFolder(path));
-    // Before anything is read: what a process was about to write that has lost the folder comes too late now.
+    // Before anything is read: a process that has lost the folder can no longer write to it.
     removeTemporaryFiles(lock, path, checkpointFolder(path));
     const { info, config: saved } = openRun(path);
     requireCompatible(info.version, join(path, INFO));
@@ -145,15 +151,25 @@ export function isRun(path: string): boolean {
   return existsSync(join(path, INFO));
 }
 
+/** The configuration of a run. */
+export function runConfigFile(run: string): string {
+  return join(run, CONFIG);
+}
+
+/** The files that describe a run: its configuration and its outcome. */
+export function descriptionFiles(run: string): string[] {
+  return [join(run, INFO), runConfigFile(run)];
+}
+
 /** A run folder that was found. */
 export interface FoundRun {
   readonly path: string;
-  /** Path below the folder that was searched, with slashes; of that folder itself its name. */
+  /** Path below the searched folder, with slashes; for that folder itself its name. */
   readonly name: string;
 }
 
 export interface FindOptions {
-  /** How deep below the folder runs are looked for. Default: any depth. */
+  /** Maximum search depth below the folder. Default: any. */
   readonly depth?: number;
   /** Follow links to folders; none is visited twice. Default true. */
   readonly links?: boolean;
@@ -161,7 +177,7 @@ export interface FindOptions {
 
 /**
  * The run folders in a folder, or that folder itself, in the order of their names. A folder with a configuration and
- * checkpoints but no `run.json` counts too: it is being made or copied, and `isRun` is false for it.
+ * checkpoints but no `run.json` also counts: it is being created or copied, and `isRun` is false for it.
  */
 export function findRunFolders(root: string, options: FindOptions = {}): Generator<FoundRun> {
   const holdsRun = (names: readonly string[]) =>
@@ -169,7 +185,7 @@ export function findRunFolders(root: string, options: FindOptions = {}): Generat
   return foldersHolding(root, holdsRun, options);
 }
 
-/** Folders whose entries say that they hold what is looked for, without those inside them. */
+/** Folders whose entries match the search, without those inside them. */
 export function* foldersHolding(
   root: string,
   holds: (names: readonly string[]) => boolean,
@@ -201,7 +217,7 @@ function isFolder(entry: Dirent, path: string, links: boolean): boolean {
   return links && (statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false);
 }
 
-/** Empty for a folder that may not be read: whatever is in it, it is not ours. */
+/** Empty for an unreadable folder: its content is not ours. */
 function listing(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true }).sort((a, b) => byNumberAndName(a.name, b.name));
@@ -212,7 +228,7 @@ function listing(folder: string): Dirent[] {
 
 const byNumberAndName = new Intl.Collator('en', { numeric: true }).compare;
 
-/** Whether a process is at work on the run, as far as can be known. */
+/** Whether a process is working on the run, as far as can be determined. */
 export function isRunning(path: string): boolean {
   return lockHolder(lockPath(path)) !== undefined;
 }
@@ -222,7 +238,7 @@ export function recordState(run: OwnedRunFolder, state: RunState): void {
   writeInfo(run.path, { ...run.info, state }, run.lock);
 }
 
-/** Refuses, by name, keys in which the configurations differ, but for those that cannot change the results. */
+/** Rejects a configuration that differs in keys that can change the results, and names them. */
 export function requireSameConfig(saved: ConfigValues, now: ConfigValues, file: string): void {
   const changed = differences(saved, plainValues(now)).filter(
     ({ key }) => !freeOnResume.some((free) => key === free || key.startsWith(`${free}.`)),
@@ -232,16 +248,19 @@ export function requireSameConfig(saved: ConfigValues, now: ConfigValues, file: 
   throw new InputError(`the run cannot be resumed with another configuration: ${list}`, { file });
 }
 
-/** Another number would divide batches in another way, and change the last bits of the results. */
+/** Another number would split batches differently and change the last bits of the results. */
 function requireSameProcesses({ processes = 1 }: RunInfo, now: number, file: string): void {
   if (processes === now) return;
   const command = processes === 1 ? 'start it without mpirun' : `start it with mpirun -n ${processes}`;
-  throw new InputError(`the run was begun with ${processes} process(es) and cannot go on with ${now}: ${command}`, {
-    file,
-  });
+  throw new InputError(
+    `the run was started with ${processes} process(es) and cannot continue with ${now}: ${command}`,
+    {
+      file,
+    },
+  );
 }
 
-/** Refuses what a version of the tool with another major or minor number has saved. */
+/** Rejects what a version of the tool with another major or minor number has saved. */
 export function requireCompatible(version: string, file: string): void {
   if (compatible(version, toolVersion)) return;
   throw new InputError(`it was written by tcts ${version}, which tcts ${toolVersion} cannot resume`, { file });
@@ -276,7 +295,7 @@ function writeInfo(path: string, info: RunInfo, owner: Owner): void {
   writeAsOwner(owner, join(path, INFO), `${JSON.stringify(info, null, 2)}\n`);
 }
 
-/** What a killed process was writing, or one that has lost the folder: see `Owner`. */
+/** Files that a killed process, or one that has lost the folder, was writing: see `Owner`. */
 function removeTemporaryFiles(owner: Owner, ...folders: readonly string[]): void {
   owner.requireHeld();
   for (const folder of folders) {
@@ -295,7 +314,7 @@ function shown(value: unknown): string {
   return value === undefined ? 'absent' : JSON.stringify(value);
 }
 
-/** Files of a run folder; others have constants of their own where they are written. */
+/** Files of a run folder; others have their own constants where they are written. */
 const CONFIG = 'config.yaml';
 const INFO = 'run.json';
 
@@ -307,7 +326,7 @@ const memberSchema = z.object({
   /** Of its folder in `members/`. */
   name: z.string().regex(/^\w[\w.=,+-]*$/),
   seed: z.number(),
-  /** First and last day of each part, where members differ in them. */
+  /** First and last day of each part, if members differ in them. */
   window: z.object({ train: range, validation: range, test: range }).optional(),
 });
 
@@ -333,7 +352,7 @@ export function memberFolder(run: string, name: string): string {
   return join(run, FOLDER, name);
 }
 
-/** The run that a run is a member of; the run itself where it is none. */
+/** The run that a run is a member of; the run itself if it is not one. */
 export function wholeRun(run: string): string {
   const folder = dirname(resolve(run));
   const whole = dirname(folder);
@@ -342,5 +361,5 @@ export function wholeRun(run: string): string {
 
 const FOLDER = 'members';
 
-/** What a run that consists of others keeps of them, in its folder. */
+/** What a run that consists of others stores about them in its folder. */
 export const MEMBERS_FILE = 'members.json';

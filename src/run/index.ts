@@ -5,6 +5,7 @@ export { type Difference, differences, resolvedYaml } from './config/sources.js'
 export {
   type ConfigValues,
   createRun,
+  descriptionFiles,
   type FoundRun,
   findRunFolders,
   foldersHolding,
@@ -21,6 +22,7 @@ export {
   readMembers,
   recordState,
   resumeRun,
+  runConfigFile,
   wholeRun,
 } from './folder.js';
 export { SaveSchedule, type SaveScheduleOptions } from './folder-session.js';

@@ -16,24 +16,24 @@ import { dirname } from 'node:path';
 import { InputError } from '../errors.js';
 import { type FileData, fileError, isAlive, temporaryFile, writeFileAtomic } from '../files.js';
 
-/** The process that holds a lock, described so that a later process with the same number is not mistaken for it. */
+/** The process that holds a lock, described so that a later process with the same id is not mistaken for it. */
 export interface LockHolder {
   readonly pid: number;
   readonly host: string;
-  /** Start of the process in clock ticks since boot; null where the system does not tell. */
+  /** Start of the process in clock ticks since boot; null if the system does not provide it. */
   readonly started: string | null;
-  /** Identity of this boot of the machine; null where the system does not tell. */
+  /** Identity of this boot of the machine; null if the system does not provide it. */
   readonly boot: string | null;
-  /** The space in which `pid` has its meaning (containers have their own); null where the system does not tell. */
+  /** The process namespace of `pid` (containers have their own); null if the system does not provide it. */
   readonly space: string | null;
-  /** Tells two locks of one process apart. */
+  /** Distinguishes two locks of one process. */
   readonly token: string;
 }
 
 /** A lock that this process holds. */
 export interface Lock extends Owner {
   readonly path: string;
-  /** Gives it up. */
+  /** Releases it. */
   release(): void;
 }
 
@@ -43,12 +43,12 @@ export class LostLockError extends InputError {
 }
 
 export interface LockOptions {
-  /** Take the lock even from a process elsewhere: for a caller who knows that it is dead. Default false. */
+  /** Take the lock even from a process elsewhere: for a caller that knows it is dead. Default false. */
   readonly takeOver?: boolean;
 }
 
 /**
- * Takes the lock that the file at `path` stands for, or refuses and names the process that holds it. The lock of a process
+ * Takes the lock represented by the file at `path`, or fails and names the process that holds it. The lock of a process
  * that is known to be dead is taken over. It is released at the latest when this process exits.
  */
 export function acquireLock(path: string, options: LockOptions = {}): Lock {
@@ -70,7 +70,7 @@ export function lockHolder(path: string): LockHolder | undefined {
   return typeof found === 'string' || isDead(found) ? undefined : found;
 }
 
-/** Whether we cannot tell if the holder lives: it is on another host, or in another container of this one. */
+/** Whether we cannot tell if the holder is alive: it is on another host, or in another container of this one. */
 export function isElsewhere(holder: LockHolder): boolean {
   const here = thisProcess();
   return holder.host !== here.host || (holder.boot === here.boot && holder.space !== here.space);
@@ -101,7 +101,7 @@ function replaceDeadLock(
   }
 }
 
-/** False if the lock is there already. It appears with its content, as the new name of a file that is complete. */
+/** False if the lock already exists. It appears complete, as a new name of a finished file. */
 function createLock(path: string, holder: LockHolder): boolean {
   const fresh = writeFresh(path, holder);
   try {
@@ -117,12 +117,12 @@ function createLock(path: string, holder: LockHolder): boolean {
   }
 }
 
-/** A process that gets the lock removes all temporary files, the one that we were about to rename among them. */
+/** A process that gets the lock removes all temporary files, including the one we were about to rename. */
 function hasVanished(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }
 
-/** Some file systems (FAT, some network ones) have no second names: there, the lock is empty for a moment. */
+/** Some file systems (FAT, some network ones) have no hard links: there, the lock is empty for a moment. */
 function createWithoutLink(path: string, holder: LockHolder): boolean {
   try {
     writeFileSync(path, content(holder), { flag: 'wx' });
@@ -187,7 +187,7 @@ function removeLock(path: string, isOurs: (found: ReturnType<typeof readLock>) =
 
 function lostTo(found: ReturnType<typeof readLock>, file: string): Error {
   if (found === 'unreadable') {
-    return new InputError('the lock cannot be read any more: this process ends and writes nothing more', { file });
+    return new InputError('the lock can no longer be read: this process ends and writes nothing more', { file });
   }
   const what =
     found === 'gone'
@@ -198,7 +198,7 @@ function lostTo(found: ReturnType<typeof readLock>, file: string): Error {
 
 function readLock(path: string): LockHolder | 'gone' | 'unreadable' {
   try {
-    // Not a pipe, of which reading might never end.
+    // Not a pipe: reading it might never end.
     if (!statSync(path).isFile()) return 'unreadable';
     const holder = JSON.parse(lockText(path)) as LockHolder;
     return Number.isInteger(holder?.pid) && typeof holder.host === 'string' ? holder : 'unreadable';
@@ -207,7 +207,7 @@ function readLock(path: string): LockHolder | 'gone' | 'unreadable' {
   }
 }
 
-/** A lock without content may be one that is just being made, but something else is in the way. */
+/** A lock without content may just be being created, but anything else is in the way. */
 function requireFile(path: string): void {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined || stat.isFile()) return;
@@ -262,7 +262,7 @@ function startOf(pid: number): string | null {
   return fields === undefined || fields[0] === 'Z' ? null : fields[19];
 }
 
-/** Only Linux has these files; elsewhere the process number alone has to do. */
+/** Only Linux has these files; elsewhere the process id alone has to suffice. */
 function whereKnown(read: () => string): string | null {
   try {
     return read();
@@ -274,13 +274,13 @@ function whereKnown(read: () => string): string | null {
 /**
  * Who may write to a folder, as long as `requireHeld` does not throw: the holder of its lock.
  *
- * A process that was frozen, or whose machine was asleep, may have lost the lock without knowing. Checking the lock
- * before each write is not enough, as the process may freeze between check and write. These rules keep such a late write
- * from touching what the next owner makes:
+ * A process that was frozen, or whose machine was asleep, may have lost the lock without noticing. Checking the lock
+ * before each write is not enough, since the process may freeze between check and write. These rules keep such a late write
+ * from affecting what the next owner writes:
  *
  * - A file is written under a temporary name, then the lock is checked, then the file is renamed. A new owner takes the
  *   lock, then removes all temporary files, and only then reads the folder: a late rename finds nothing to rename.
- * - Each owner writes its logs to files of its own, which replace those of the previous owner: late lines go to a file
+ * - Each owner writes its logs to its own files, which replace those of the previous owner: late lines go to a file
  *   that no longer has a name.
  * - Only what is older than a published checkpoint is removed: the next owner continues from that one.
  */
@@ -319,11 +319,11 @@ const ATTEMPTS = 10;
 /** How often, and after how long, a missing lock is looked for again. */
 const LOOKS = 5;
 const LOOK_MILLISECONDS = 20;
-/** A lock is neither a link nor a pipe, which could block its reader forever. Windows has neither flag. */
+/** A lock is neither a link nor a pipe, which could block a reader forever. Windows has neither flag. */
 const LOCK_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
-/** What file systems without hard links answer. */
+/** Errors of file systems without hard links. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-/** Milliseconds after which a lock file without content is not one that is just being written. */
+/** Milliseconds after which an empty lock file is no longer one that is being written. */
 const WRITING = 5000;

@@ -16,11 +16,11 @@ import { fileError, readBytes, syncFolder, temporaryFile } from '../files.js';
 import { ProtoWriter } from '../protobuf.js';
 import { ANYONE, type Owner, publish } from './lock.js';
 
-/** What one line of a log says. Typed arrays become lists; a number that is not finite becomes null, as JSON has none. */
+/** One line of a log. Typed arrays become lists; a number that is not finite becomes null, since JSON has none. */
 export type LogRecord = Readonly<Record<string, unknown>>;
 
 /**
- * A file of JSON objects, one a line, that only grows. A checkpoint remembers its `length` at that moment;
+ * A file of JSON objects, one per line, that only grows. A checkpoint remembers its `length` at that moment;
  * a resumed run opens the log at that length, so that what came after the checkpoint is written once, not twice.
  */
 export class MetricsLog {
@@ -30,7 +30,7 @@ export class MetricsLog {
   private bytes: number;
 
   /**
-   * Opens the log with its first `length` bytes and drops the rest. What is kept is copied to a new file that replaces
+   * Opens the log with its first `length` bytes and drops the rest. These bytes are copied to a new file that replaces
    * the old one, to which a former owner of the folder may still be writing: see `Owner`.
    */
   constructor(path: string, length = 0, owner: Owner = ANYONE) {
@@ -45,7 +45,7 @@ export class MetricsLog {
     this.write(`${JSON.stringify(record, typedArrayAsList)}\n`);
   }
 
-  /** Replaces lines that were lost by as many empty records. */
+  /** Replaces lost lines with as many empty records. */
   fill(count: number): void {
     if (count > 0) this.write('{}\n'.repeat(count));
   }
@@ -132,7 +132,7 @@ export function countLines(path: string, length: number): number {
   return lines;
 }
 
-/** Bytes of the first lines of a log, as many as there are of `most`; none if there is no such file. */
+/** Bytes of the first lines of a log, at most `most`; none if there is no such file. */
 export function startOfLines(path: string, most: number): { lines: number; length: number } {
   const bytes = existsSync(path) ? readBytes(path) : new Uint8Array();
   let [lines, length] = [0, 0];
@@ -154,7 +154,7 @@ const NEWLINE = 10;
 const CHUNK = 2 ** 30;
 
 export interface EventWriterOptions {
-  /** The step the run is resumed at: TensorBoard then forgets what earlier files say of later steps. Default none. */
+  /** The step the run resumes at: TensorBoard then discards later steps of earlier files. Default none. */
   readonly resumedAt?: number;
   /** Seconds since 1970. Default the clock. */
   readonly now?: () => number;
@@ -216,7 +216,7 @@ export class EventWriter {
   }
 }
 
-/** Two containers may agree in host, process number and second: the file is new all the same. */
+/** Two containers may agree in host, process id and second: the file must still be new. */
 function openNew(pathOf: (count: number) => string): [path: string, file: number] {
   for (let count = 0; ; count++) {
     const path = pathOf(count);

@@ -1,8 +1,7 @@
 import { closeSync, existsSync, fstatSync, readSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { fileLines, openFileLines } from '../file-lines.js';
-import { fileError, openRegular } from '../files.js';
+import { fileError, fileLines, openFileLines, openRegular } from '../files.js';
 import type { LogRecord } from './metrics-log.js';
 
 /** The log of a run folder. */
@@ -17,7 +16,7 @@ export function timingsFile(run: string): string {
 
 /**
  * The record in a line of a log, without its newline; undefined if it holds none, because it was cut off or is not what
- * a run has written. For readers of logs that others are writing to: where a log must be right, use `readMetrics`.
+ * a run writes. For logs that others are still writing; to require a valid log, use `readMetrics`.
  */
 export function parseLogLine(line: string): Record<string, unknown> | undefined {
   try {
@@ -29,7 +28,7 @@ export function parseLogLine(line: string): Record<string, unknown> | undefined 
   }
 }
 
-/** The records of a log. A last line without its newline is one whose writing was cut off: it is left out. */
+/** The records of a log. A last line without a newline was cut off and is skipped. */
 export function readMetrics(path: string): Record<string, unknown>[] {
   const records: Record<string, unknown>[] = [];
   for (const { bytes } of fileLines(path)) records.push(recordIn(bytes, path, records.length + 1));
@@ -55,7 +54,7 @@ function isValidJson(text: string): boolean {
 }
 
 /**
- * Follows a log while a run writes it, in whichever process. A line counts once its newline is there. A run that is
+ * Follows a log while a run writes it, in any process. A line counts once its newline is there. A run that is
  * resumed drops what it logged after its last checkpoint, and may have grown past it since: then the log is read from the start.
  */
 export class LogTail {
@@ -85,7 +84,7 @@ export class LogTail {
         yield { record: bytes && parseLogLine(bytes.toString('utf8')), end };
       }
     } finally {
-      // Also where the caller has stopped early: what it was not given is read next time.
+      // Also if the caller stopped early: the rest is read next time.
       this.last = bytesBefore(file, this.offset);
       closeSync(file);
     }
@@ -116,7 +115,7 @@ function identityOf({ dev, ino }: Stats): string {
   return `${dev} ${ino}`;
 }
 
-/** A few bytes that end at an offset: those of a file that was cut and has grown again are others. */
+/** A few bytes that end at an offset: they differ if the file was cut and has grown again. */
 function bytesBefore(file: number, offset: number): Buffer {
   const bytes = Buffer.alloc(Math.min(offset, REMEMBERED));
   return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, offset - bytes.length));
@@ -125,7 +124,7 @@ function bytesBefore(file: number, offset: number): Buffer {
 /** Bytes by which a log is recognised. */
 const REMEMBERED = 4096;
 
-/** An episode as recorded in `metrics.jsonl`; NaN where a figure is undefined. */
+/** An episode as recorded in `metrics.jsonl`; NaN if a figure is undefined. */
 export interface LoggedEpisode {
   readonly episode: number;
   /** Updates made when it ended. */
@@ -137,10 +136,10 @@ export interface LoggedEpisode {
   readonly distribution: Readonly<Record<string, number>>;
 }
 
-/** The episodes of a run, in order: all of them, or of very many the first ones and every n-th after them. */
+/** The episodes of a run, in order: all or, if there are very many, the first ones and every n-th after them. */
 export interface LoggedEpisodes {
   readonly count: number;
-  /** The episode with this place, from 0, or the last before it that was kept. */
+  /** The episode with this index, from 0, or the last one kept before it. */
   at(place: number): LoggedEpisode;
   /** The episode after which the best model was saved. */
   readonly best: LoggedEpisode | undefined;
@@ -174,7 +173,7 @@ export function readEpisodes(run: string, bestUpdate: number | undefined): Logge
 /** Episodes up to which all are kept; about as many later ones. */
 const MOST = 4096;
 
-/** Updates and the seconds they took. */
+/** Updates and their seconds. */
 export interface LoggedTime {
   readonly steps: number;
   readonly seconds: number;
@@ -182,7 +181,7 @@ export interface LoggedTime {
 
 /**
  * Updates and their seconds by the times of the log. `all` has the time between any two lines of one session, `training`
- * only that up to a line which is not that of an episode, so that no validation lies in between.
+ * only the time up to a line that is not an episode's, so that no validation lies in between.
  */
 export function readTimes(run: string): { readonly training: LoggedTime; readonly all: LoggedTime } {
   const file = timingsFile(run);

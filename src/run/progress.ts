@@ -1,17 +1,17 @@
-/** What is shown beside the step: numbers (loss, reward) and texts (the scheduler's top tasks). */
+/** What is shown next to the step: numbers (loss, reward) and text (the scheduler's top tasks). */
 export type ProgressFields = Readonly<Record<string, number | string>>;
 
 /** The part of a stream that progress is written to. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
-  /** Writes text as it is. */
+  /** Writes text verbatim. */
   write(text: string): unknown;
 }
 
 /** How progress is counted and shown. */
 export interface ProgressOptions {
-  /** Steps of the whole run; undefined when it is not known. */
+  /** Steps of the whole run; undefined if unknown. */
   readonly total?: number;
   /** The step to start from. Default 0. */
   readonly step?: number;
@@ -19,15 +19,15 @@ export interface ProgressOptions {
   readonly unit?: string;
   /** Show nothing. Default false. */
   readonly quiet?: boolean;
-  /** Seconds between lines where the stream is not a terminal. Default 10. */
+  /** Seconds between lines if the stream is not a terminal. Default 10. */
   readonly intervalSeconds?: number;
-  /** Default standard error, so that standard output is left to results. */
+  /** Default standard error, which leaves standard output to results. */
   readonly stream?: ProgressStream;
   /** A clock in milliseconds. */
   readonly now?: () => number;
 }
 
-/** A bar that is redrawn on a terminal; a line now and then elsewhere. */
+/** A bar that is redrawn on a terminal; an occasional line elsewhere. */
 export class Progress {
   private readonly total: number | undefined;
   private readonly unit: string;
@@ -48,11 +48,11 @@ export class Progress {
     this.now = now;
     this.interval = quiet ? Number.POSITIVE_INFINITY : stream.isTTY ? REDRAW_INTERVAL : 1000 * intervalSeconds;
     this.speed = new Speed(options.step ?? 0, now());
-    // A bar is there at once; a line waits until there is something to say.
+    // A bar appears at once; a line waits until there is something to show.
     this.nextDraw = stream.isTTY && !quiet ? now() : now() + this.interval;
   }
 
-  /** Cheap unless something is due to be drawn; pass a function where making the fields costs something. */
+  /** Cheap unless a redraw is due; pass a function if the fields are expensive to make. */
   update(step: number, fields: ProgressFields | (() => ProgressFields) = {}): void {
     const now = this.now();
     if (now < this.nextDraw) return;
@@ -66,7 +66,7 @@ export class Progress {
     if (this.interval !== Number.POSITIVE_INFINITY) this.warn(text);
   }
 
-  /** The same for what must be known even when quiet. */
+  /** The same for messages that are shown even when quiet. */
   warn(text: string): void {
     this.clear();
     this.stream.write(`${text}\n`);
@@ -86,7 +86,7 @@ export class Progress {
       this.stream.write(`${this.parts(step, fields).join(', ')}\n`);
       return;
     }
-    // One column is left free, as a terminal wraps when the last is filled; some report 0 columns for "unknown".
+    // One column is left free, because a terminal wraps when the last is filled; some report 0 columns for "unknown".
     const width = Math.max(20, (this.stream.columns || 80) - 1);
     const bar = this.total === undefined ? '' : `${drawBar(step / this.total, BAR_WIDTH)} `;
     this.stream.write(`${ERASE_LINE}${fitted(bar, this.parts(step, fields), width)}`);
@@ -162,7 +162,7 @@ export function formatDuration(seconds: number): string {
 /** A length of time: `90s`, `30m`, `1.5h`, `1h30m`. */
 export const DURATION = /^(?=\d)(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?$/;
 
-/** Seconds of a length of time; undefined if the text is none, or is no time at all. */
+/** Seconds of a length of time; undefined if the text is not one, or is zero. */
 export function parseDuration(text: string): number | undefined {
   if (!DURATION.test(text)) return undefined;
   const of = (unit: string): number => Number(text.match(new RegExp(`([\\d.]+)${unit}`))?.[1] ?? 0);
@@ -176,14 +176,14 @@ const REDRAW_INTERVAL = 100;
 const BAR_WIDTH = 20;
 const SMOOTHING_SECONDS = 30;
 
-/** The exit code of a program that a signal has stopped (128 + SIGINT). */
+/** The exit code of a program stopped by a signal (128 + SIGINT). */
 export const INTERRUPTED = 130;
 
-/** A request to stop, by Ctrl-C or by a signal of the system. */
+/** A request to stop, by Ctrl-C or a signal. */
 export interface Interrupt {
   /** The first signal that came in, if any. */
   readonly signal: NodeJS.Signals | undefined;
-  /** Restores the usual meaning of the signals. */
+  /** Restores the default handling of signals. */
   dispose(): void;
 }
 
@@ -228,5 +228,5 @@ export function listenForInterrupt(options: InterruptOptions = {}): Interrupt {
 
 const SIGNALS = { SIGINT: 2, SIGTERM: 15 };
 
-/** Milliseconds: one Ctrl-C arrives twice if a wrapper such as npm passes on what the terminal has already sent. */
+/** Milliseconds: one Ctrl-C arrives twice if a wrapper such as npm forwards what the terminal has already sent. */
 const SAME_KEYSTROKE = 300;

@@ -3,7 +3,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { fitting, readJsonFile } from '../files.js';
+import { fitting, readJsonFile, writeFileAtomic } from '../files.js';
+import type { RunInfo } from './folder.js';
 import type { WriteFile } from './session.js';
 
 /** JSON has no NaN: a figure that is undefined is written as null. */
@@ -15,16 +16,18 @@ export const figure = z
 const resultSchema = z.object({
   /** Updates made. */
   updates: z.number(),
-  /** Validation performance on the main task, where it was best. */
+  /** Whether early stopping ended the training; false in results of earlier versions. */
+  stoppedEarly: z.boolean().default(false),
+  /** Best validation performance on the main task. */
   best: z.object({ performance: figure, update: z.number() }).nullable(),
   /** Figures of that best model on test data; null if the problem has none. */
   test: z.record(z.string(), figure).nullable(),
 });
 
-/** What a training came to: `result.json`. */
+/** The result of a training: `result.json`. */
 export type TrainingResult = Readonly<z.output<typeof resultSchema>>;
 
-/** Undefined if the run ended before its last validation was written down. */
+/** Undefined if the run ended before its last validation was recorded. */
 export function readResult(run: string): TrainingResult | undefined {
   const file = join(run, RESULT);
   return existsSync(file) ? readJsonFile(file, resultSchema) : undefined;
@@ -42,17 +45,37 @@ export function writeResult(write: WriteFile, result: TrainingResult): void {
 
 const RESULT = 'result.json';
 
-/** A validation performance as people read it. Performances are higher where they are better, and so minus a loss. */
+/** A validation performance for display. Higher performances are better, so a loss has its sign changed. */
 export interface ValidationMeasure {
   /** `validation loss`. */
   readonly name: string;
   readonly better: 'lower' | 'higher';
-  /** The figure behind a performance: of −0.0602 the loss 0.0602. */
+  /** The figure behind a performance: for −0.0602 the loss 0.0602. */
   shown(performance: number): number;
 }
 
-/** What the validation of a run measures, by its configuration. */
-export function validationMeasure(config: Readonly<Record<string, unknown>>): ValidationMeasure {
+/** A validation measure; `sign` is −1 where `validate` returns it with its sign changed, as it does with a loss. */
+export interface Validation {
+  readonly name: string;
+  readonly sign: 1 | -1;
+}
+
+const recordedMeasure = z
+  .object({ name: z.string(), sign: z.union([z.literal(1), z.literal(-1)]) })
+  .optional()
+  .catch(undefined);
+
+/** What the validation of a run measures: as its folder has recorded it, or else by its configuration. */
+export function validationMeasure(
+  config: Readonly<Record<string, unknown>>,
+  info: Pick<RunInfo, 'measure'> = {},
+): ValidationMeasure {
+  const recorded = recordedMeasure.parse(info.measure);
+  if (recorded !== undefined) {
+    const { name, sign } = recorded;
+    const better = sign < 0 ? 'lower' : 'higher';
+    return { name: `validation ${name}`, better, shown: (performance) => sign * performance };
+  }
   const { problem } = namedMeasure.parse(config);
   const { measure = problem.kind === 'module' ? 'performance' : 'loss' } = problem.validation;
   const name = `validation ${measure}`;
@@ -67,10 +90,10 @@ const namedMeasure = z.looseObject({
 });
 
 /** The data that an evaluation was made on: `data` in `scores.json`. */
-export const evaluatedDataSchema = z.object({
+const evaluatedDataSchema = z.object({
   /** As the configuration or `--data` names it. */
   name: z.string(),
-  /** Identifies the data wherever they lie: figures are compared only where it is the same. */
+  /** Identifies the data regardless of their location: figures are compared only if it is the same. */
   digest: z.string(),
   /** Whether they are the data of the run's own configuration. */
   own: z.boolean(),
@@ -101,20 +124,23 @@ const forecastScores = z.object({
   }),
   quintiles: z.array(figure),
   backtest: z.object({
-    /** Days from a forecast to its trade; undefined in evaluations that traded a day later, whatever was forecast. */
+    /** Days from a forecast to its trade; undefined in old evaluations, which always traded a day later. */
     delay: z.number().optional(),
+    /** Price of the trades and how many stocks are held and replaced; undefined in evaluations of earlier versions. */
+    price: z.enum(['open', 'close']).optional(),
+    settings: z.object({ top: z.number(), drop: z.number(), longShort: z.boolean() }).optional(),
     benchmark: z.string(),
     portfolio: risk,
     market: risk,
     excess: risk,
     excessAfterCosts: risk,
     turnover: figure,
-    /** Share of the worth that is invested; undefined in evaluations of earlier versions, as is the next. */
+    /** Share of the portfolio that is invested; undefined in evaluations by earlier versions, as is the next. */
     exposure: figure.optional(),
-    /** Money that could have been traded this way; null where nothing tells. */
+    /** Money that could have been traded this way; null if unknown. */
     capacity: z.number().nullable().optional(),
   }),
-  /** Of a walk-forward: its windows, with what the model of each came to on its days. */
+  /** Of a walk-forward: its windows, with the figures of each window's model on its days. */
   windows: z
     .array(z.object({ train: range, validation: range, test: range, days: z.number(), RankIC: figure, IC: figure }))
     .optional(),
@@ -131,13 +157,13 @@ const translationScores = z.object({
   k: z.union([z.number(), z.literal('full')]).nullable(),
   /** As `--policy` takes it. */
   policy: z.string().optional(),
-  /** Further runs whose models took part. */
+  /** Additional runs whose models were used. */
   models: z.array(z.string()).default([]),
   beam: z.number(),
   earlyEnd: z.enum(['allow', 'block']),
   lengthPenalty: z.number().default(1),
   speculate: z.number().default(0),
-  /** Whose parameters: of the best model, the latest or the mean of the last few. */
+  /** Which parameters: of the best model, the latest or the mean of the last few. */
   checkpoint: z.string().default('best'),
   sentences: z.number(),
   bleu: figure,
@@ -146,14 +172,14 @@ const translationScores = z.object({
   chrf: figure,
   lengthRatio: figure,
   endedEarly: z.number(),
-  /** What SimulEval's latency counts. */
+  /** Unit of SimulEval's latency. */
   unit: z.enum(['word', 'char']).default('word'),
   latency: z.object({ stacl: latency, simuleval: latency }),
   speed: figure,
 });
 
 /** What `tcts evaluate` wrote about a forecast on one part of the data. */
-export type ForecastFigures = z.output<typeof forecastScores> & { readonly folder: string };
+export type SavedForecastFigures = z.output<typeof forecastScores> & { readonly folder: string };
 
 /** What `tcts evaluate` wrote about a translation under one policy. */
 export type PolicyFigures = z.output<typeof translationScores> & { readonly folder: string };
@@ -163,7 +189,7 @@ export type TranslationFigures = PolicyFigures & { readonly k: number };
 
 /** Everything below `evaluation/` of a run folder. */
 export interface Evaluations {
-  readonly forecasts: readonly ForecastFigures[];
+  readonly forecasts: readonly SavedForecastFigures[];
   readonly translations: readonly TranslationFigures[];
   /** Translations under another policy than wait-k. */
   readonly policies: readonly PolicyFigures[];
@@ -174,7 +200,7 @@ export function readEvaluations(run: string): Evaluations {
   const all = evaluationFolders(run).map(readScores);
   const translations = all.filter((one): one is PolicyFigures => 'k' in one);
   return {
-    forecasts: all.filter((one): one is ForecastFigures => !('k' in one)),
+    forecasts: all.filter((one): one is SavedForecastFigures => !('k' in one)),
     translations: translations.filter((one): one is TranslationFigures => typeof one.k === 'number'),
     policies: translations.filter(({ k }) => typeof k !== 'number'),
   };
@@ -184,19 +210,61 @@ export function readEvaluations(run: string): Evaluations {
 export function evaluationFolders(run: string): string[] {
   const folder = join(run, EVALUATION);
   const names = existsSync(folder) ? readdirSync(folder).sort() : [];
-  return names.map((name) => join(folder, name)).filter((path) => existsSync(join(path, SCORES)));
+  return names.map((name) => join(folder, name)).filter((path) => existsSync(scoresFile(path)));
+}
+
+/** The file with the figures of an evaluation. */
+export function scoresFile(evaluation: string): string {
+  return join(evaluation, SCORES);
+}
+
+/** Writes the figures of an evaluation, as `readScores` and `readEvaluatedData` read them. */
+export function writeScores(evaluation: string, figures: object): void {
+  writeFileAtomic(scoresFile(evaluation), `${JSON.stringify(figures, null, 2)}\n`);
+}
+
+/** The data that an evaluation was made on; undefined if it does not exist or does not say. */
+export function readEvaluatedData(evaluation: string): EvaluatedData | undefined {
+  const file = scoresFile(evaluation);
+  return existsSync(file)
+    ? readJsonFile(file, z.looseObject({ data: evaluatedDataSchema.optional() })).data
+    : undefined;
 }
 
 /** The `scores.json` of an evaluation. */
-export function readScores(folder: string): ForecastFigures | PolicyFigures {
-  const file = join(folder, SCORES);
+export function readScores(folder: string): SavedForecastFigures | PolicyFigures {
+  const file = scoresFile(folder);
   const content = readJsonFile(file, z.looseObject({}));
   return 'k' in content
     ? { ...fitting(content, translationScores, file), folder }
     : { ...fitting(content, forecastScores, file), folder };
 }
 
-/** Where an evaluation is kept: other data never take the place of the run's own. */
+const part = z.object({ samples: z.number(), days: z.number(), first: z.string(), last: z.string() });
+
+const dataSummary = z.looseObject({
+  panel: z.object({ stocks: z.number(), days: z.number() }).optional(),
+  /** Absent if the run consists of others, each with its own parts. */
+  parts: z.object({ train: part, validation: part, test: part }).optional(),
+});
+
+/** What a run records about its data, as far as others read it. */
+export type DataSummary = z.output<typeof dataSummary>;
+
+/** Writes a summary of the training data: sizes and oddities. */
+export function saveDataSummary(run: string, summary: object): void {
+  writeFileAtomic(join(run, DATA), `${JSON.stringify(summary, null, 1)}\n`);
+}
+
+/** What `saveDataSummary` wrote; undefined if there is nothing. */
+export function readDataSummary(run: string): DataSummary | undefined {
+  const file = join(run, DATA);
+  return existsSync(file) ? readJsonFile(file, dataSummary) : undefined;
+}
+
+const DATA = 'data.json';
+
+/** Where an evaluation is stored: other data never replace the run's own. */
 export function evaluationFolder(run: string, name: string, { name: data, digest, own }: EvaluatedData): string {
   const slug = basename(data)
     .toLowerCase()
@@ -205,8 +273,8 @@ export function evaluationFolder(run: string, name: string, { name: data, digest
   return join(run, EVALUATION, own ? name : `${name}-on-${slug}-${digest.slice(0, 8)}`);
 }
 
-/** Where `tcts evaluate --loss` keeps the loss of a run on a split under wait-k. */
-export function waitLossFile(run: string, split: string, k: number): string {
+/** Where `tcts evaluate --loss` stores the loss of a run on a split under wait-k. */
+function waitLossFile(run: string, split: string, k: number): string {
   return join(run, EVALUATION, `${split}-wait-${k}-loss.json`);
 }
 
@@ -218,7 +286,7 @@ export function readWaitPerformance(run: string, split: string, k: number): numb
   throw new InputError('expected a number to choose by', { file, key: 'performance' });
 }
 
-/** The validation performance of a finished run on its main task, where it was best. */
+/** The best validation performance of a finished run on its main task. */
 export function readBestPerformance(run: string): number {
   const performance = readResult(run)?.best?.performance ?? Number.NaN;
   if (!Number.isNaN(performance)) return performance;
@@ -232,7 +300,7 @@ const SCORES = 'scores.json';
 export function dataDigest(pieces: Iterable<string | Uint8Array>): string {
   const hash = createHash('sha256');
   for (const piece of pieces) {
-    // With its length, so that moving a boundary makes other data.
+    // With its length, so that moving a boundary changes the digest.
     hash.update(`${piece.length} `).update(piece);
   }
   return hash.digest('hex').slice(0, 16);
@@ -243,14 +311,16 @@ export function evaluatedDataInWords({ name, own }: EvaluatedData): string {
   return own ? name : `${name} (not the run's own)`;
 }
 
-/** What the `problem.data` of a configuration is called. */
-export function dataName(data: unknown): string {
+/** The name of the `problem.data` of a configuration; `madeUp` names data that are generated from a seed. */
+export function dataName(
+  data: unknown,
+  madeUp: (data: Readonly<Record<string, unknown>>) => string | undefined = () => undefined,
+): string {
   if (typeof data === 'string') return data;
-  const { folder, path, market, from, format, rows, seed } = z.looseObject({}).catch({}).parse(data);
+  const values = z.looseObject({}).catch({}).parse(data);
+  const { folder, path, market, seed } = values;
   const found = [folder, path].find((name) => typeof name === 'string');
   if (found !== undefined) return typeof market === 'string' ? `${found}, ${market}` : String(found);
-  if (from === 'verb-final') return `verb-final English, seed ${String(seed ?? 1)}`;
-  if (from === 'toy') return `toy languages, seed ${String(seed ?? 1)}`;
-  if (format === 'synthetic') return `synthetic ${rows === undefined ? 'market' : 'series'}, seed ${String(seed ?? 1)}`;
-  return 'its own data';
+  const name = madeUp(values);
+  return name === undefined ? 'its own data' : `${name}, seed ${String(seed ?? 1)}`;
 }

@@ -8,36 +8,40 @@ import { FolderSession } from './folder-session.js';
 import { writeAsOwner } from './lock.js';
 import type { LogRecord } from './metrics-log.js';
 import type { ProgressFields, ProgressStream } from './progress.js';
+import type { Validation } from './results.js';
 
-/** What is trained: anything whose whole state can be taken out and put back. */
+/** What is trained: anything whose whole state can be captured and restored. */
 export interface Resumable {
-  /** Brings what `capture` reads into this process's memory, if it is elsewhere; awaited before each `capture`. */
+  /** Copies what `capture` reads into this process's memory, if it is elsewhere; awaited before each `capture`. */
   settle?(): Promise<void>;
   /** The state, without changing it: parameters, optimiser, generators of random numbers, position in the data. */
   capture(): Snapshot;
-  /** Puts back what `capture` gave; everything after it must go as it would have gone then. */
+  /** Restores what `capture` returned; everything after it must proceed as it would have then. */
   restore(snapshot: Snapshot): void;
 }
 
-/** A run at work, as its loop sees it. Steps count from 1. */
-export interface Session {
-  /** Number of the last step that is done, in the run that is resumed if there was one; 0 at the beginning. */
+/** A run in progress, as its loop sees it. Steps count from 1. */
+export interface RunSession {
+  /** Number of the last completed step, including those before a resume; 0 at the start. */
   readonly step: number;
   /** A signal asks to stop. */
   readonly stopRequested: boolean;
-  /** The loop should end: a signal asks for it, or early stopping does. */
+  /** The loop should end, because of a signal or early stopping. */
   readonly shouldStop: boolean;
   /** The best score so far, and its step. */
   readonly bestSoFar: EarlyStoppingState['best'];
   /** A line of `metrics.jsonl`; its numbers go to TensorBoard as well. Nothing in it may depend on the clock. */
   log(step: number, record: LogRecord): void;
-  /** Costs nothing unless something is due to be shown; pass a function where making the fields costs something. */
+  /** Costs nothing unless a redraw is due; pass a function if the fields are expensive to make. */
   progress(step: number, fields?: ProgressFields | (() => ProgressFields)): void;
   /** Shows the user a line, above the progress. */
   note(text: string): void;
-  /** Adds a score on the main task; true if it is the best so far, which is then saved as `best`. */
-  best(step: number, score: number): boolean;
-  /** The safe point that ends a step: saves if it is time to, and lets signals come in. Call it after every step. */
+  /**
+   * Adds a score on the main task; true if it is the best so far, which is then saved as `best`. Without `counts` a score
+   * without improvement does not count towards early stopping. Default: it does.
+   */
+  best(step: number, score: number, counts?: boolean): boolean;
+  /** The safe point that ends a step: saves if due, and lets signals arrive. Call it after every step. */
   maybeSave(step: number): Promise<void>;
 }
 
@@ -47,43 +51,47 @@ export type SessionConfig = {
 };
 
 /** Where and how a session runs. */
-export interface SessionOptions {
+export interface RunSessionOptions {
   /** The run folder. */
   readonly folder: string;
   /** The resolved configuration. */
   readonly config: SessionConfig & ConfigValues;
-  /** Go on with the run in the folder instead of making one. Default false. */
+  /** Continue the run in the folder instead of creating one. Default false. */
   readonly resume?: boolean;
   /** Steps of the whole run, if known. */
   readonly total?: number;
   /**
-   * Pause after so many steps: everything is saved, and the run is left to be resumed, even where these are all of its
-   * steps, so that nothing of what follows a training has been done. Default: never.
+   * Pause after this many steps: everything is saved, and the run can be resumed, even if these are all of its
+   * steps, before anything that follows a training. Default: never.
    */
   readonly until?: number;
   /** Whether a lower or a higher score given to `best` is better. Default `max`. */
   readonly mode?: 'min' | 'max';
   /** Show no progress. Default false. */
   readonly quiet?: boolean;
-  /** Where progress goes. Default standard error. */
+  /** Where progress is written. Default standard error. */
   readonly stream?: ProgressStream;
   /** The command line to record. Default that of this process. */
   readonly command?: readonly string[];
   /** The command that resumes this run, for the message at an interruption. Default `tcts train --resume FOLDER`. */
   readonly resumeCommand?: string;
-  /** Processes that share each batch, of which this one alone has the folder. Default 1. */
+  /** Processes that share each batch; only this one has the folder. Default 1. */
   readonly processes?: number;
-  /** Resume even if a process on another host holds the lock, if the caller knows that it is dead. Default false. */
+  /** What validation measures, for a problem that comes from a module. Default: the configuration tells. */
+  readonly measure?: Validation;
+  /** Resume even if a process on another host holds the lock; for callers that know it is dead. Default false. */
   readonly takeOver?: boolean;
 }
 
-/** How a session has ended. */
+/** Outcome of a session. */
 export interface SessionOutcome {
   readonly state: 'finished' | 'interrupted';
   /** Steps done. */
   readonly step: number;
   /** The best score and its step, if any was given. */
   readonly best: EarlyStoppingState['best'];
+  /** Whether it ended because it no longer improved. */
+  readonly stoppedEarly: boolean;
   /** The signal that interrupted the run. */
   readonly signal: NodeJS.Signals | undefined;
   readonly resumeCommand: string;
@@ -92,7 +100,7 @@ export interface SessionOutcome {
 /** Writes a file of the run folder. */
 export type WriteFile = (name: string, content: string) => void;
 
-/** What is done at the end of a run that was not stopped by an error, while the folder is still locked. */
+/** Runs at the end of a run that did not fail, while the folder is still locked. */
 export type Conclude = (outcome: SessionOutcome, write: WriteFile) => Promise<void>;
 
 /**
@@ -110,17 +118,17 @@ export type Conclude = (outcome: SessionOutcome, write: WriteFile) => Promise<vo
  * });
  * ```
  *
- * `maybeSave` is the safe point that ends a step. A run that is killed goes on from the last checkpoint, and whatever
- * it logged since is logged again, so that `metrics.jsonl` is that of a run that was never stopped. What the loop does
- * after its last safe point must therefore leave the trainee as it is.
+ * `maybeSave` is the safe point that ends a step. A killed run continues from the last checkpoint, and everything
+ * it logged since is logged again, so `metrics.jsonl` is that of a run that was never stopped. What the loop does
+ * after its last safe point must therefore not change the trainee.
  *
- * A process that loses the folder, because another one takes it for dead, ends with a `LostLockError` and writes nothing
+ * A process that loses the folder because another one considers it dead ends with a `LostLockError` and writes nothing
  * more.
  */
 export async function runSession(
-  options: SessionOptions,
+  options: RunSessionOptions,
   subject: Resumable,
-  loop: (session: Session) => Promise<void>,
+  loop: (session: RunSession) => Promise<void>,
   conclude?: Conclude,
 ): Promise<SessionOutcome> {
   const { folder, config, resume = false } = options;
@@ -137,9 +145,9 @@ export async function runSession(
 
 async function runInFolder(
   run: OwnedRunFolder,
-  options: SessionOptions,
+  options: RunSessionOptions,
   subject: Resumable,
-  loop: (session: Session) => Promise<void>,
+  loop: (session: RunSession) => Promise<void>,
 ): Promise<SessionOutcome> {
   let session: FolderSession | undefined;
   try {
@@ -155,8 +163,8 @@ async function runInFolder(
 }
 
 /**
- * A run that could not be opened, or was finished and unchanged, keeps its state; one that was killed has failed now.
- * Writing this may fail too, on a full disk or in a folder that is lost: the user must hear of the original failure.
+ * A run that could not be opened, or was finished and unchanged, keeps its state; a killed one has now failed.
+ * Writing this may fail too, on a full disk or in a lost folder: the user must see the original failure.
  */
 function recordFailure(run: OwnedRunFolder, unchanged: boolean): void {
   const { before } = run;
@@ -168,8 +176,8 @@ function recordFailure(run: OwnedRunFolder, unchanged: boolean): void {
   }
 }
 
-/** A session that keeps in memory what others write to a run folder. */
-export interface TransientSession extends Session {
+/** A session that keeps everything in memory instead of a run folder. */
+export interface TransientSession extends RunSession {
   /** What was logged. */
   readonly records: readonly LogRecord[];
   /** The state at the best score. */
@@ -202,8 +210,8 @@ export function transientSession(subject: Resumable, options: EarlyStoppingOptio
     },
     progress: () => {},
     note: () => {},
-    best: (step, score) => {
-      const isBest = stopping.update(step, score);
+    best: (step, score, counts) => {
+      const isBest = stopping.update(step, score, counts);
       if (isBest) bestSnapshot = copySnapshot(subject.capture());
       return isBest;
     },
@@ -216,7 +224,7 @@ export function transientSession(subject: Resumable, options: EarlyStoppingOptio
 
 /** What counts as an improvement, and how long to wait for one. */
 export interface EarlyStoppingOptions {
-  /** Whether a lower (`min`) or a higher (`max`) score is the better one. */
+  /** Whether a lower (`min`) or a higher (`max`) score is better. */
   readonly mode: 'min' | 'max';
   /** Scores in a row without improvement after which to stop; null: never. Default null. */
   readonly patience?: number | null;
@@ -224,17 +232,17 @@ export interface EarlyStoppingOptions {
   readonly minDelta?: number;
 }
 
-/** All that early stopping remembers, as plain JSON. */
+/** State of early stopping, as plain JSON. */
 export interface EarlyStoppingState {
   /** Best score so far and its step; null before the first score. */
   readonly best: { readonly score: number; readonly step: number } | null;
   /** The score that has to be improved on by `minDelta`. */
   readonly mark: number | null;
-  /** Scores since `mark` was set. */
+  /** Counted scores since `mark` was set. */
   readonly waited: number;
 }
 
-/** Keeps the best score, and tells when there has been no improvement for too long. */
+/** Keeps the best score, and says when there has been no improvement for too long. */
 export class EarlyStopping {
   private readonly options: EarlyStoppingOptions;
   private current: EarlyStoppingState;
@@ -257,15 +265,18 @@ export class EarlyStopping {
     return patience !== null && this.current.waited >= patience;
   }
 
-  /** Adds a score; true if it is the best so far, by however little. NaN never is. */
-  update(step: number, score: number): boolean {
+  /**
+   * Adds a score; true if it is the best so far, by any margin. NaN never is. Without `counts` it does not add to the
+   * scores without improvement.
+   */
+  update(step: number, score: number, counts = true): boolean {
     const { best, mark, waited } = this.current;
     const isBest = best === null ? !Number.isNaN(score) : this.gain(score, best.score) > 0;
     const advanced = mark === null ? !Number.isNaN(score) : this.gain(score, mark) > (this.options.minDelta ?? 0);
     this.current = {
       best: isBest ? { score, step } : best,
       mark: advanced ? score : mark,
-      waited: advanced ? 0 : waited + 1,
+      waited: advanced ? 0 : waited + Number(counts),
     };
     return isBest;
   }

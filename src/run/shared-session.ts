@@ -5,27 +5,27 @@ import type { LogRecord } from './metrics-log.js';
 import {
   type Conclude,
   type Resumable,
+  type RunSession,
+  type RunSessionOptions,
   runSession,
-  type Session,
-  type SessionOptions,
   type SessionOutcome,
 } from './session.js';
 
 /**
- * `runSession` for a run on which several processes work in step. Rank 0 has the folder, is listened to when a signal
- * asks to stop, and tells the others where to begin and when to end; they have no files and ignore signals.
+ * `runSession` for a run on which several processes work in lockstep. Rank 0 has the folder, decides when a signal
+ * asks to stop, and tells the others where to begin and when to end; they write no files and ignore signals.
  */
 export async function runSharedSession(
   ranks: Ranks,
-  options: SessionOptions,
+  options: RunSessionOptions,
   subject: Resumable,
-  loop: (session: Session) => Promise<void>,
+  loop: (session: RunSession) => Promise<void>,
   conclude: Conclude = async () => {},
 ): Promise<SessionOutcome> {
   if (ranks.rank === 0) {
     const resumeCommand = `mpirun -n ${ranks.size} tcts train --resume ${options.folder}`;
     const shared = { resumeCommand, ...options, processes: ranks.size };
-    const shareLoop = async (folder: Session) => {
+    const shareLoop = async (folder: RunSession) => {
       const session = new SharedSession(ranks, folder);
       shareSnapshot(ranks, session.step > 0 ? subject.capture() : undefined);
       await loop(session);
@@ -46,7 +46,7 @@ export async function runSharedSession(
   }
 }
 
-/** The snapshot of rank 0, if it has one, in all ranks; the others give undefined. */
+/** The snapshot of rank 0, if it has one, in all ranks; the others pass undefined. */
 export function shareSnapshot(ranks: Ranks, own: Snapshot | undefined): Snapshot | undefined {
   const head = ranks.fromFirst(own && { names: [...own.tensors.keys()], state: own.state });
   if (head === undefined) return undefined;
@@ -56,13 +56,13 @@ export function shareSnapshot(ranks: Ranks, own: Snapshot | undefined): Snapshot
 }
 
 /** The session of one of the ranks. Rank 0 shares with all what it learns from its folder. */
-class SharedSession implements Session {
+class SharedSession implements RunSession {
   private view: View;
 
   constructor(
     private readonly ranks: Ranks,
     /** Rank 0's own session. */
-    private readonly folder: Session | undefined,
+    private readonly folder: RunSession | undefined,
   ) {
     this.view = this.look();
   }
@@ -79,7 +79,7 @@ class SharedSession implements Session {
     return this.view.shouldStop;
   }
 
-  get bestSoFar(): Session['bestSoFar'] {
+  get bestSoFar(): RunSession['bestSoFar'] {
     return this.view.bestSoFar;
   }
 
@@ -88,14 +88,14 @@ class SharedSession implements Session {
     const other = records.findIndex((found) => found !== records[0]);
     if (other > 0) {
       throw new InputError(
-        `the processes of the run have come apart at step ${step}: process 0 has ${records[0]}, process ${other} ` +
+        `the processes of the run differ at step ${step}: process 0 has ${records[0]}, process ${other} ` +
           `has ${records[other]}; they need the same data, the same version and the same kind of processor`,
       );
     }
     this.folder?.log(step, record);
   }
 
-  progress(...progress: Parameters<Session['progress']>): void {
+  progress(...progress: Parameters<RunSession['progress']>): void {
     this.folder?.progress(...progress);
   }
 
@@ -103,8 +103,8 @@ class SharedSession implements Session {
     this.folder?.note(text);
   }
 
-  best(step: number, score: number): boolean {
-    const isBest = this.ranks.fromFirst(this.folder?.best(step, score))!;
+  best(...score: Parameters<RunSession['best']>): boolean {
+    const isBest = this.ranks.fromFirst(this.folder?.best(...score))!;
     this.view = this.look();
     return isBest;
   }
@@ -127,8 +127,8 @@ class SharedSession implements Session {
   }
 }
 
-/** What all ranks know of rank 0's session: the same in all, even if a signal arrives in between. */
-type View = Pick<Session, 'step' | 'stopRequested' | 'shouldStop' | 'bestSoFar'>;
+/** What all ranks know about rank 0's session: the same in all, even if a signal arrives in between. */
+type View = Pick<RunSession, 'step' | 'stopRequested' | 'shouldStop' | 'bestSoFar'>;
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 

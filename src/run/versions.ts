@@ -4,13 +4,13 @@ import { createRequire } from 'node:module';
 /** Version of tcts. */
 export const toolVersion = readVersion(new URL('../../package.json', import.meta.url));
 
-/** What a run was made with, as far as it can change its last bits. */
+/** Versions that can change a run's last bits. */
 export function runtimeVersions(): { node: string; onnxruntime: string } {
   const onnxruntime = createRequire(import.meta.url).resolve('onnxruntime-node/package.json');
   return { node: process.versions.node, onnxruntime: readVersion(onnxruntime) };
 }
 
-/** Whether one version can go on with what the other has saved: those of one major and minor number can. */
+/** Whether one version can continue what the other saved: major and minor numbers must be equal. */
 export function compatible(a: string, b: string): boolean {
   const series = (version: string) => version.split('.').slice(0, 2).join('.');
   return series(a) === series(b);

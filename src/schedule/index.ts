@@ -1,7 +1,8 @@
-// For the schema of a problem of one's own.
+// For the schema of your own problem.
 export { z } from 'zod';
-// What `train` runs in: with a folder, or without.
-export { runSession, type Session, type SessionOptions, transientSession } from '../run/index.js';
+// Where `train` runs: with a run folder, or without.
+export { type RunSession, type RunSessionOptions, runSession, transientSession } from '../run/index.js';
+export * from './algorithm1.js';
 export * from './algorithm1.js';
 export {
   type NetworkPrograms,
@@ -19,8 +20,8 @@ export {
   type Arm,
   type Branch,
   branchKey,
-  type PlanOptions,
   type ProbePlan,
+  type ProbePlanOptions,
   type ProbeStep,
   planProbe,
   probeArms,
@@ -43,4 +44,3 @@ export { Learned, type LearnedOptions, PAPER, STABLE } from './strategies/learne
 export { oracleRows } from './strategies/oracle.js';
 export * from './strategy.js';
 export { contextual, contextualKind, knownAnswer, knownAnswerKind, LinearProblem } from './synthetic.js';
-export * from './training.js';

@@ -27,31 +27,31 @@ export interface NetworkPrograms {
   readonly training: Model<InputTypes>;
 }
 
-/** How the network is trained, and with how many workers. */
+/** How the network is trained. */
 export interface NetworkTrainingOptions {
   readonly random: Random;
   /** η₁, and how it changes over the updates. */
   readonly learningRate: number;
   readonly learning?: Learning;
   readonly updates?: number;
-  /** Largest absolute value of a gradient. Default: any. */
+  /** Maximum absolute value of a gradient. Default: none. */
   readonly clipValue?: number | null;
   readonly workers: number;
   readonly threads: number;
   readonly ranks?: Ranks;
   /** Default cpu. */
   readonly device?: DeviceChoice;
-  /** Cores that many forecasts are spread over. Default 1. */
+  /** Cores used for many forecasts. Default 1. */
   readonly forwardWorkers?: number;
-  /** A loss of its own to take gradients of, in evaluation mode. Default: that of the training program. */
+  /** A separate loss for gradients in evaluation mode. Default: that of the training program. */
   readonly gradientOf?: Model<InputTypes>;
-  /** Sets the parameters that the training starts from. Default: those of the initialisers. */
+  /** Sets the initial parameters. Default: those of the initialisers. */
   readonly start?: (arena: Arena) => void;
 }
 
 type Feeds = Readonly<Record<string, Value>>;
 
-/** What problems with one network have in common: its updates, forecasts and gradients, and their state. */
+/** What problems with one network share: its updates, forecasts and gradients, and their state. */
 export class NetworkTraining {
   private gradientProgram: Promise<Gradients> | undefined;
 
@@ -85,7 +85,7 @@ export class NetworkTraining {
       const inference = await Inference.create({ model, inputs, arena, workers: options.forwardWorkers, ranks });
       return new NetworkTraining(programs, training, rate, inference, gradientOf);
     } catch (error) {
-      // The threads of the workers would keep the process alive.
+      // Worker threads would keep the process alive.
       await training.close();
       throw error;
     }
@@ -100,7 +100,7 @@ export class NetworkTraining {
     return this.training.updates;
   }
 
-  /** One update; returns the loss and what else the training program gives. */
+  /** One update; returns the loss and the other outputs of the training program. */
   async step(feeds: Feeds): ReturnType<Training['step']> {
     return this.training.step(feeds, this.rate.at(this.training.updates));
   }
@@ -110,12 +110,12 @@ export class NetworkTraining {
     return (await this.inference.run(feeds)).forecasts.data as Float32Array;
   }
 
-  /** The same of many batches, on all cores; they come in the order in which they are ready. */
+  /** The same for many batches, on all cores, in the order of completion. */
   forecastMany(count: number, feedsOf: (i: number) => Feeds, take: (forecasts: Float32Array, i: number) => void) {
     return this.inference.runMany(count, feedsOf, ({ forecasts }, i) => take(forecasts.data as Float32Array, i));
   }
 
-  /** `forecasts` with the parameters θ + shift and θ − shift, side by side if there is another core. */
+  /** `forecasts` with the parameters θ + shift and θ − shift, in parallel if there is another core. */
   async forecastAround(feeds: Feeds, shift: Float32Array): Promise<[ahead: Float32Array, behind: Float32Array]> {
     const [ahead, behind] = await this.inference.runAround(feeds, shift);
     return [ahead.forecasts.data as Float32Array, behind.forecasts.data as Float32Array];
@@ -130,10 +130,10 @@ export class NetworkTraining {
   }
 
   /**
-   * What strategies need that compare the gradients of tasks.
+   * For strategies that compare the gradients of tasks.
    *
    * @param feeds the mean loss of a batch with every sample on one task, as inputs of the training program
-   * @param rewards pieces of the reward data, or else of the validation data; after each update it is the turn of another
+   * @param rewards pieces of the reward data, or else of the validation data; used in turn, one per update
    */
   gradientAccess<Batch>(
     main: number,
@@ -150,17 +150,17 @@ export class NetworkTraining {
     };
   }
 
-  /** What strategies need that measure how a task's gradient changes the main task's loss. */
+  /** For strategies that measure how a task's gradient changes the main task's loss. */
   influence<Batch>(from: InfluenceMeasures<Batch>): InfluenceAccess<Batch> {
     return trainingInfluence({ ...from, training: this.training });
   }
 
-  /** Tells the learning rate the performance at a validation. */
+  /** Reports the performance at a validation to the learning rate. */
   observe(performance: number): void {
     this.rate.observe(performance);
   }
 
-  /** Brings what `capture` reads into memory. */
+  /** Copies what `capture` reads into memory. */
   settle(): Promise<void> {
     return this.training.settle();
   }
@@ -175,7 +175,7 @@ export class NetworkTraining {
     return captureTraining(this.training, this.rate);
   }
 
-  /** Takes over what `capture` has given. */
+  /** Restores what `capture` returned. */
   restore(snapshot: Snapshot): void {
     restoreTraining(this.training, snapshot, this.rate);
   }
@@ -188,7 +188,7 @@ export class NetworkTraining {
   }
 }
 
-/** Puts the columns of several tables side by side, a row a sample; 0, the mean, for what is unknown. */
+/** Joins the columns of several tables, one row per sample; unknown values become 0, the mean. */
 export function writeRows(tables: readonly Float32Array[], rows: number, out: Float32Array): void {
   const width = tables.reduce((sum, table) => sum + table.length / rows, 0);
   let at = 0;
@@ -200,7 +200,7 @@ export function writeRows(tables: readonly Float32Array[], rows: number, out: Fl
   for (let i = 0; i < rows * width; i++) if (Number.isNaN(out[i])) out[i] = 0;
 }
 
-/** The rows of a table [n, width] at these places. */
+/** The rows of a table [n, width] at these indices. */
 export function rowsAt(table: Float32Array, places: Int32Array, width: number): Float32Array {
   const rows = new Float32Array(places.length * width);
   for (let i = 0; i < places.length; i++) {
@@ -216,7 +216,7 @@ export function taskWeights(tasks: ArrayLike<number>, K: number, weightOf: (samp
   return matrix;
 }
 
-/** What a problem that has its parameters in a `Training` says about itself to be measured. */
+/** What a problem with its parameters in a `Training` provides to be measured. */
 export type TrainingInfluence<Batch> = InfluenceMeasures<Batch> & { readonly training: Training };
 
 /** The same without the training. */
@@ -225,7 +225,7 @@ export type InfluenceMeasures<Batch> = MainGradients<Batch> & (LossesHere<Batch>
 interface MainGradients<Batch> {
   /** Whether all tasks share the parameter of this name. Default: all do. */
   readonly shared?: (name: string) => boolean;
-  /** Samples of a batch that are worth the cost of measuring them. Default 256; fewer where each task is a pass. */
+  /** Samples of a batch worth measuring. Default 256; fewer if each task takes a forward pass. */
   readonly samples?: number;
   /** Pieces of the reward data. */
   readonly pieces: number;
@@ -241,7 +241,7 @@ interface LossesHere<Batch> {
 }
 
 interface LossesAround<Batch> {
-  /** The same at θ + shift and at θ − shift, of a problem that computes both side by side. */
+  /** The same at θ + shift and θ − shift, if the problem can compute both in parallel. */
   lossesAround(
     batch: Batch,
     places: Int32Array,
@@ -289,7 +289,7 @@ export function spacedPlaces(size: number, samples: number): Int32Array {
   return Int32Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * size) / count));
 }
 
-/** All places of a part, dealt out to pieces that each span the whole part. */
+/** All indices of a part, dealt out to pieces that each span the whole part. */
 export function scatteredPieces(size: number, pieces: number): Int32Array[] {
   const count = Math.min(size, Math.max(1, Math.round(pieces)));
   return Array.from({ length: count }, (_, piece) =>

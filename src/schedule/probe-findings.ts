@@ -20,7 +20,7 @@ export type { Interval } from '../metrics/index.js';
 export interface Recommendation {
   /** `strategy` of a configuration. */
   readonly strategy: { readonly name: string } & Readonly<Record<string, unknown>>;
-  /** The arm of the probe that comes nearest to it. */
+  /** The arm of the probe nearest to it. */
   readonly arm: string;
   /** The reasons, in sentences. */
   readonly reason: string;
@@ -78,7 +78,7 @@ export function recommend(effects: readonly Effect[], plan: ProbePlan): Recommen
 
 /** What the recommended arm is expected to save or cost, if the whole training behaves like the branches. */
 export interface Expectation {
-  /** The arm it is compared with: the main task alone, or all tasks where that is what is recommended. */
+  /** The arm it is compared with: the main task alone, or all tasks if the main task alone is recommended. */
   readonly against: string;
   /** Updates for the same improvement, relative to the other arm; undefined if the branches cannot tell. */
   readonly updates?: Interval;
@@ -93,7 +93,7 @@ export function expectation({ arm }: Recommendation, branches: readonly Branch[]
 
 /**
  * Whether a sibling helps (1) or hurts (−1): visibly so when added to the main task. What it does in the mix counts only
- * where both agree, as there it is compared with the other siblings: the least harmful one does well.
+ * if both agree, because there it is compared with the other siblings: the least harmful one does well.
  */
 function hasSign(task: string, sign: number, effects: readonly Effect[]): boolean {
   const [added, mixed] = (['added', 'mixed'] as const).map((kind) =>
@@ -103,7 +103,7 @@ function hasSign(task: string, sign: number, effects: readonly Effect[]): boolea
   return isVisible(added) || (mixed !== undefined && isVisible(mixed) && sign * mixed.mean > 0);
 }
 
-/** r, if the tasks at most r places from the main one are just these. */
+/** r, if these are exactly the tasks at most r places from the main one. */
 function windowRadius(helping: readonly number[], main: number, count: number): number | undefined {
   const radius = Math.max(...helping.map((i) => Math.abs(i - main)));
   const inside = Math.min(main, radius) + Math.min(count - 1 - main, radius);
@@ -142,16 +142,16 @@ function capital(text: string): string {
 /** How much better the main task does with one arm than with another, on validation data. */
 export interface Effect {
   /**
-   * - `uniform`: all tasks alike, against the main task alone
+   * - `uniform`: all tasks equally, against the main task alone
    * - `added`: half of the samples on a sibling, against the main task alone
-   * - `mixed`: all tasks alike, against the same without the sibling
+   * - `mixed`: all tasks equally, against the same without the sibling
    */
   readonly kind: 'uniform' | 'added' | 'mixed';
   /** The sibling; undefined for `uniform`. */
   readonly task?: string;
-  /** Mean over the seeds; positive where the first arm helps. */
+  /** Mean over the seeds; positive if the first arm helps. */
   readonly mean: number;
-  /** The mean relative to the largest change of the performance over a branch, of whichever arm. */
+  /** The mean relative to the largest change in performance over a branch of any arm. */
   readonly share: number;
   /** 95 % interval of this difference alone. */
   readonly low: number;
@@ -161,7 +161,7 @@ export interface Effect {
 }
 
 const LEVEL = 0.05;
-/** Pairing makes even tiny differences certain: smaller ones are not worth acting on. */
+/** Pairing makes even tiny differences significant; smaller ones are not worth acting on. */
 const SMALLEST_SHARE = 0.02;
 
 /** Whether the effect is beyond chance. */
@@ -176,9 +176,9 @@ export function isVisible(effect: Effect): boolean {
 
 /**
  * All effects of a probe. The seed is the unit: branches from several checkpoints of one seed share the start, the data
- * order and the trunk, and so are no independent observations. Their mean is one number a seed and effect, and the
- * t-tests and intervals have n − 1 degrees of freedom for n seeds. Variances are not pooled over the arms, which would
- * give many more degrees: a main task with noisy labels spreads far more than its siblings.
+ * order and the trunk, so they are not independent observations. Their mean is one number per seed and effect, and the
+ * t-tests and intervals have n − 1 degrees of freedom for n seeds. Variances are not pooled over the arms, although that
+ * would give many more degrees: a main task with noisy labels varies far more than its siblings.
  */
 export function probeEffects(branches: readonly Branch[], plan: ProbePlan): Effect[] {
   const gains = gainsBySeed(branches, plan);
@@ -190,7 +190,7 @@ export function probeEffects(branches: readonly Branch[], plan: ProbePlan): Effe
   ] as (Pick<Effect, 'kind' | 'task'> & { arms: [string, string] })[];
   const known = asked.filter(({ arms }) => arms.every((arm) => gains.has(arm)));
   const differences = known.map(({ arms: [a, b] }) => gains.get(a)!.map((gain, i) => gain - gains.get(b)![i]));
-  // With two or three tasks some of these are one and the same comparison, which is tested once.
+  // With two or three tasks some of these are the same comparison, which is tested once.
   const test = known.map(({ arms: [a, b] }) =>
     known.findIndex(({ arms: [c, d] }) => gains.get(a) === gains.get(c) && gains.get(b) === gains.get(d)),
   );
@@ -218,7 +218,7 @@ export function gainsBySeed(branches: readonly Branch[], plan: ProbePlan): Map<s
   return new Map(aliased(gains, plan));
 }
 
-/** With few tasks one arm is two: of three, the main one with T is all without the other. Both names lead to it. */
+/** With few tasks two arms coincide: of three, the main one with T is all without the other. Both names lead to it. */
 function* aliased(gains: readonly (readonly [string, number[]])[], { tasks, main }: ProbePlan) {
   yield* gains;
   const siblings = tasks.filter((_, i) => i !== main);
@@ -234,7 +234,7 @@ function* aliased(gains: readonly (readonly [string, number[]])[], { tasks, main
 
 /**
  * The ratio of two means of paired values with its 95 % interval by Fieller's theorem (1954): all ρ for which the mean of
- * a − ρb is within t standard errors of 0. Undefined where b's mean is not above 0 for sure: then ρ has no bounds, or no meaning as a ratio of two improvements.
+ * a − ρb is within t standard errors of 0. Undefined unless b's mean is significantly above 0: otherwise ρ is unbounded or meaningless.
  */
 export function ratioOfMeans(a: readonly number[], b: readonly number[]): Interval | undefined {
   const n = a.length;
@@ -255,7 +255,7 @@ export function smallestVisible(effects: readonly Effect[], seeds: number): numb
   return mean(errors) * studentCritical(LEVEL / effects.length, seeds - 1);
 }
 
-/** p of the t-test of mean 0. Values that are all 0, as where arms do the very same, are no evidence of anything. */
+/** p of the t-test of mean 0. Values that are all 0, as for identical arms, are no evidence. */
 function testOfMean(values: readonly number[]): number {
   if (values.every((value) => value === 0)) return 1;
   const n = values.length;

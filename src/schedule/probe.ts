@@ -31,16 +31,16 @@ export interface ProbePlan {
 }
 
 /** Size and seeds of a probe. */
-export interface PlanOptions {
+export interface ProbePlanOptions {
   /** Updates that the probe may make. */
   readonly budget: number;
   /** The first of the seeds, which follow each other. */
   readonly seed: number;
-  /** Default 8, or 6 or 5 where the budget is small. */
+  /** Default 8, or 6 or 5 for small budgets. */
   readonly seeds?: number;
-  /** Checkpoints of a trunk. Default 2, or 1 where the budget is small. */
+  /** Checkpoints of a trunk. Default 2, or 1 for small budgets. */
   readonly checkpoints?: number;
-  /** Share of the updates that goes into the trunks: the larger, the later the stage that is looked at. Default 1/4. */
+  /** Share of the updates spent on the trunks: the larger, the later the stage examined. Default 1/4. */
   readonly trunk?: number;
 }
 
@@ -87,11 +87,11 @@ export const added = (task: string) => `main + ${task}`;
 export const without = (task: string) => `uniform − ${task}`;
 
 /**
- * Divides the budget into trunks and branches. The number of seeds matters most, as it is what tests are made over: on
+ * Divides the budget into trunks and branches. The number of seeds matters most, since tests are over seeds: on
  * the known-answer problem 8 seeds with branches of 2 updates find more than 5 with 4. A second checkpoint shows another
- * stage of the training; leaving single tasks out changes a mix least. Both are for budgets that leave room.
+ * stage of the training; leaving out single tasks changes a mix least. Both are for larger budgets.
  */
-export function planProbe(problem: Pick<Problem, 'tasks' | 'main'>, options: PlanOptions): ProbePlan {
+export function planProbe(problem: Pick<Problem, 'tasks' | 'main'>, options: ProbePlanOptions): ProbePlan {
   const { tasks, main } = problem;
   const { budget, seed, trunk: part = 1 / 4 } = options;
   if (!(part > 0 && part < 1))
@@ -137,13 +137,13 @@ const DESIGNS = [
 ];
 
 /**
- * The branches of one seed that are not `done`, each yielded when it ends. All start with the bits of the checkpoint,
- * the position in the data and the dropout included, and see the same batches. So do their draws of tasks: one uniform
- * number decides for a sample in all of them, so that arms differ only where their distributions do.
+ * The branches of one seed that are not `done`, each yielded when it ends. All start from the exact checkpoint,
+ * including data position and dropout, and see the same batches. Tasks are drawn alike: one uniform
+ * number decides for a sample in all of them, so arms differ only where their distributions do.
  *
  * The trunk gives half of the samples to the main task and spreads the rest over all: with `main` alone the siblings'
- * heads would be untrained at the checkpoints, and with `uniform` the main task's would be behind, either of which
- * decides the comparison in advance.
+ * heads would be untrained at the checkpoints, and with `uniform` the main task's would lag behind; either
+ * would decide the comparison in advance.
  */
 export async function* probeSeed<Batch>(
   problem: Problem<Batch>,
@@ -191,13 +191,13 @@ export function branchKey({ seed, checkpoint, arm }: Pick<Branch, 'seed' | 'chec
   return `${seed}/${checkpoint}/${arm}`;
 }
 
-/** By inversion with one uniform number a sample, the main task first. */
+/** By inversion with one uniform number per sample, the main task first. */
 function drawMainFirst(distribution: readonly number[], main: number, size: number, random: Random): Assignment {
   const order = [main, ...distribution.map((_, i) => i).filter((i) => i !== main)].filter((i) => distribution[i] > 0);
   const upTo = order.map((_, place) => order.slice(0, place + 1).reduce((sum, task) => sum + distribution[task], 0));
   const tasks = Int32Array.from({ length: size }, () => {
     const drawn = random.uniform();
-    // The last task takes what rounding leaves over.
+    // The last task takes what rounding leaves.
     return order[upTo.findIndex((limit) => drawn < limit)] ?? order.at(-1)!;
   });
   return { tasks, weights: new Float32Array(size).fill(1) };

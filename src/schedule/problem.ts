@@ -4,9 +4,9 @@ import type { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import type { Resumable } from '../run/index.js';
 
-/** One member T_m of 𝒯: translate with a wait of m words, predict the m-th day ahead. */
+/** One task T_m of 𝒯: translate with a wait of m words, predict the m-th day ahead. */
 export interface Task {
-  /** Unique among the tasks of a problem, for people and for configurations: `wait-3`, `day-1`. */
+  /** Unique among the tasks of a problem, for users and configurations: `wait-3`, `day-1`. */
   readonly name: string;
   /** m. Tasks are listed in the order of m. */
   readonly number: number;
@@ -17,32 +17,32 @@ export interface FeatureGroup {
   readonly name: string;
   /** Number of columns. */
   readonly width: number;
-  /** Their names for people. Default none. */
+  /** Their display names. Default none. */
   readonly columns?: readonly string[];
-  /** Whether it takes a pass of the model to compute them. Default false. */
+  /** Whether computing them takes a forward pass. Default false. */
   readonly costly?: boolean;
   /** Whether they reveal the labels. Training samples must not be picked by their outcome. Default false. */
   readonly outcome?: boolean;
 }
 
-/** What a problem is made with, besides its own part of the configuration. */
+/** What a problem is created with, besides its own part of the configuration. */
 export interface ProblemContext {
   readonly random: Random;
   readonly threads: number;
   readonly workers: number;
-  /** What trains the model; `auto` chooses. Default cpu. */
+  /** Device that trains the model; `auto` chooses. Default cpu. */
   readonly device?: DeviceChoice;
-  /** E·S: updates of a whole training of one model, which a learning rate may depend on. Default: not known. */
+  /** E·S: updates of a whole training of one model, for learning rates that depend on it. Default: unknown. */
   readonly updates?: number;
   /** Processes that share each batch. Default: this one alone. */
   readonly ranks?: Ranks;
-  /** Takes a line for the user, such as a warning about the data. Default: none. */
+  /** Shows a line to the user, such as a warning about the data. Default: nothing. */
   readonly note?: (line: string) => void;
 }
 
-/** How far the training is, for features and strategies. */
+/** Progress of the training, for features and strategies. */
 export interface Status {
-  /** t, the number of the update that is being prepared, from 1. */
+  /** t, the number of the update being prepared, from 1. */
   readonly update: number;
   /** t_max, the number of updates of the whole training. */
   readonly updates: number;
@@ -56,7 +56,7 @@ export interface Status {
 export interface Assignment {
   /** Index into the tasks, for each sample. */
   readonly tasks: Int32Array;
-  /** ≥ 0 for each sample; a sample of weight 0 counts as if it were not in the batch. */
+  /** ≥ 0 for each sample; a sample of weight 0 is ignored. */
   readonly weights: Float32Array;
 }
 
@@ -68,7 +68,7 @@ export interface CurriculumOrder {
   readonly until: 'main' | 'hardest';
 }
 
-/** The parameters' gradients in evaluation mode, each as one flat vector. They leave the training as it is. */
+/** Gradients in evaluation mode, each as one flat vector. They do not affect the training. */
 export interface GradientAccess<Batch> {
   /** Length of the vector. */
   readonly size: number;
@@ -79,15 +79,15 @@ export interface GradientAccess<Batch> {
 }
 
 /**
- * What the strategy `influence` measures with. Everything is in evaluation mode and leaves the training as it is: no
- * random number of its streams is drawn, and the parameters end with the bits they began with.
+ * What the strategy `influence` measures with. Everything runs in evaluation mode and does not affect the training: no
+ * random number of its streams is drawn, and the parameters are restored bit for bit.
  */
 export interface InfluenceAccess<Batch> {
   /** Length of a gradient over the parameters. */
   readonly size: number;
-  /** Samples of a batch that are worth the cost of measuring them. */
+  /** Samples of a batch worth measuring. */
   readonly samples: number;
-  /** Pieces of the reward data: validation data that neither chooses a checkpoint nor is validated on. */
+  /** Pieces of the reward data: validation data used neither to choose a checkpoint nor to validate. */
   readonly pieces: number;
   /** Writes ∇θ of the main task's mean loss on a piece; 0 at parameters that not all tasks share, such as heads. */
   gradient(piece: number, out: Float32Array): Promise<void>;
@@ -100,9 +100,9 @@ export interface InfluenceAccess<Batch> {
   losses(batch: Batch, samples: number, shift: Float32Array): Promise<ShiftedLosses>;
 }
 
-/** Losses at two points; ≥ 0, NaN where a label is unknown. */
+/** Losses at two points; ≥ 0, NaN if a label is unknown. */
 export interface ShiftedLosses {
-  /** Places in the batch, n. */
+  /** Indices in the batch, n. */
   readonly samples: Int32Array;
   /** At θ + shift, [n, K]. */
   readonly ahead: Float32Array;
@@ -114,7 +114,7 @@ export interface ShiftedLosses {
  * What an application hands to the trainer: tasks, batches, features, one training step, validation. Everything random
  * in it follows from a seed and is part of the state that `capture` gives, the position in the data included.
  *
- * The optional members are abilities that only some strategies ask for; a strategy whose problem lacks one is refused
+ * The optional members are abilities that only some strategies ask for; a strategy whose problem lacks one is rejected
  * when it is made.
  */
 export interface Problem<Batch = unknown> extends Resumable {
@@ -124,7 +124,7 @@ export interface Problem<Batch = unknown> extends Resumable {
   readonly main: number;
   /** Everything the scheduler may see, in the order of the columns. */
   readonly features: readonly FeatureGroup[];
-  /** Updates after which the model is complete, whatever `training` asks for. Default: none, it goes on learning. */
+  /** Updates after which the model is complete, regardless of `training`. Default: none, it keeps learning. */
   readonly updates?: number;
 
   /** The next minibatch of the training data. */
@@ -142,23 +142,23 @@ export interface Problem<Batch = unknown> extends Resumable {
   validate(): Promise<number>;
 
   /**
-   * Hears the performance at the end of an episode, before the strategy and any checkpoint: for learning rates that
-   * depend on it. Whatever it changes is part of the state.
+   * Receives the performance at the end of an episode, before the strategy and any checkpoint: for learning rates that
+   * depend on it. Anything it changes is part of the state.
    */
   observe?(performance: number): void;
-  /** What the strategy `curriculum` does unless told otherwise. */
+  /** Default of the strategy `curriculum`. */
   readonly curriculum?: CurriculumOrder;
   /** The update with Σᵢ Σ_T w_{iT} ℓ(xᵢ, yᵢ, T; θ) / B, for weights [B, K] whose rows sum to one. */
   trainBlend?(batch: Batch, weights: Float32Array): Promise<number>;
   /** ℓ(xᵢ, yᵢ, T_main; θ) of every sample, in evaluation mode. */
   mainLosses?(batch: Batch): Promise<Float32Array>;
-  /** The validation data as batches of which features and main-task losses can be taken. */
+  /** The validation data as batches that have features and main-task losses. */
   validationBatches?(): Iterable<Batch>;
   readonly gradients?: GradientAccess<Batch>;
   readonly influence?: InfluenceAccess<Batch>;
   /** The right distribution over the tasks for each sample, [B, K] with rows that sum to one, where it is known. */
   oracle?(batch: Batch): Float32Array;
-  /** Writes what is needed to use the model besides its parameters into the run folder. */
+  /** Writes what is needed to use the model, except its parameters, to the run folder. */
   saveFiles?(folder: string): void;
   /** Figures on test data, by name. */
   test?(): Promise<Readonly<Record<string, number>>>;
@@ -168,7 +168,7 @@ export interface Problem<Batch = unknown> extends Resumable {
 
 type Ability = 'trainBlend' | 'mainLosses' | 'validationBatches' | 'gradients' | 'influence' | 'oracle';
 
-/** The problem with its abilities checked; an error names the strategy if one is missing. */
+/** Checks the abilities of a problem; an error names the strategy if one is missing. */
 export function requireAbilities<Batch, A extends Ability>(
   problem: Problem<Batch>,
   strategy: string,
@@ -192,20 +192,17 @@ const ABILITIES: Record<Ability, string> = {
   oracle: 'a known answer (oracle)',
 };
 
-/** Index of a task that is given by its name or its number m. */
+/** Index of a task given by its name or number m. */
 export function taskIndex(tasks: readonly Task[], wanted: string | number, key: string): number {
   const index = tasks.findIndex(({ name, number }) => (typeof wanted === 'number' ? number : name) === wanted);
   if (index >= 0) return index;
   const known = tasks.map(({ name }) => name).join(', ');
-  throw new InputError(
-    `there is no task ${JSON.stringify(wanted)}, expected the name or the number of one of ${known}`,
-    {
-      key,
-    },
-  );
+  throw new InputError(`there is no task ${JSON.stringify(wanted)}, expected the name or number of one of ${known}`, {
+    key,
+  });
 }
 
-/** The feature groups that are left when those named in `without` are switched off. */
+/** The feature groups that remain without those named in `without`. */
 export function remainingGroups(groups: readonly FeatureGroup[], without: readonly string[]): readonly FeatureGroup[] {
   for (const name of without) {
     if (groups.some((group) => group.name === name)) continue;

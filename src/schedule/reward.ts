@@ -6,16 +6,14 @@ const decay = z.number().min(0).lt(1);
 export const rewardKeys = {
   reward: z
     .enum(['difference', 'performance'])
-    .describe('What an episode is rewarded for: R_e − R_{e−1} (section 3.3), or R_e (the listing).'),
-  skipFirst: z
-    .boolean()
-    .describe('Learn nothing from the first episode, which is measured against the untrained model.'),
+    .describe('Reward of an episode: R_e − R_{e−1} (section 3.3), or R_e (the listing).'),
+  skipFirst: z.boolean().describe('Learn nothing from the first episode, which is compared with the untrained model.'),
   baseline: decay
     .nullable()
     .describe('Decay of the moving average of rewards that is subtracted from the reward; null: none.'),
   normalise: decay
     .nullable()
-    .describe('Decay of the moving mean square by whose root the reward is divided; null: not divided.'),
+    .describe('Decay of the moving mean square; the reward is divided by its root. null: not divided.'),
 };
 
 /** Options of a `RewardSignal`. */
@@ -58,20 +56,20 @@ export class RewardSignal {
     return structuredClone(this.current);
   }
 
-  /** Takes over what `state` has given. */
+  /** Restores what `state` returned. */
   load(state: RewardState): void {
     this.current = structuredClone(state);
   }
 }
 
-/** What a `RewardSignal` remembers of earlier episodes. */
+/** What a `RewardSignal` remembers about earlier episodes. */
 export interface RewardState {
   episodes: number;
   baseline: MovingAverage;
   square: MovingAverage;
 }
 
-/** Σ d^(n−i) xᵢ and Σ d^(n−i). Unlike a plain moving average, their ratio is not biased towards 0 at the beginning. */
+/** Σ d^(n−i) xᵢ and Σ d^(n−i). Unlike a plain moving average, their ratio is not biased towards 0 at the start. */
 interface MovingAverage {
   readonly sum: number;
   readonly mass: number;

@@ -25,7 +25,7 @@ export { copySnapshot, joinSnapshots, partOf, stateOnly } from '../run/index.js'
  */
 export function captureTraining(training: Training, rate?: LearningRate): Snapshot {
   const { arena } = training;
-  if (residenceOf(arena)?.isAhead) throw new Error('settle a training before its state is captured');
+  if (residenceOf(arena)?.isAhead) throw new Error('settle a training before capturing its state');
   const dtype = arena.dtype === 'f32' ? 'F32' : 'F64';
   const tensors = arrays(training).map(
     ([key, name, data]) => [key, { dtype, shape: arena.shape(name), data }] as const,
@@ -35,7 +35,7 @@ export function captureTraining(training: Training, rate?: LearningRate): Snapsh
   return { tensors: new Map(tensors), state };
 }
 
-/** Takes over what `captureTraining` has given. */
+/** Restores what `captureTraining` returned. */
 export function restoreTraining(training: Training, { tensors, state }: Snapshot, rate?: LearningRate): void {
   for (const [key, , data] of arrays(training)) {
     const saved = tensors.get(key);
@@ -62,20 +62,20 @@ function arrays({ arena, optimizerSlots }: Training) {
 /** The problem of a run, read from a checkpoint. */
 export interface SavedProblem {
   readonly snapshot: Snapshot;
-  /** Updates that it had when it was saved. */
+  /** Updates made before it was saved. */
   readonly step: number;
   /** The checkpoint. */
   readonly file: string;
 }
 
-/** The problem of a run where it was best, or, before the first validation, from the newest checkpoint. */
+/** The problem from a run's best checkpoint or, before the first validation, from its newest. */
 export function savedProblem(run: string): SavedProblem {
   const [saved] = chosenCheckpoints(run, 'best');
   return problemIn(saved);
 }
 
 /** The problem in a checkpoint. */
-export function problemIn(saved: SavedCheckpoint): SavedProblem {
+function problemIn(saved: SavedCheckpoint): SavedProblem {
   return { snapshot: partOf(trainedState(saved), 'problem'), step: saved.step, file: saved.path };
 }
 

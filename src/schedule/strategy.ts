@@ -22,21 +22,26 @@ export interface BlendedChoice {
   readonly entropy: number;
 }
 
-/** What a strategy reports of its own update. */
+/** What a strategy reports about its own update. */
 export interface EpisodeReport {
-  /** ‖∇ω‖ of the update; undefined where nothing was learned. */
+  /** ‖∇ω‖ of the update; undefined if nothing was learned. */
   readonly gradNorm?: number;
 }
 
 /**
  * Decides the task of each sample. In every episode `beginEpisode` comes first, then `choose` once for every update,
- * then `endEpisode`. The whole state, in the middle of an episode too, can be captured.
+ * then `endEpisode`. The whole state can be captured, even in the middle of an episode.
  */
 export interface Strategy<Batch = unknown> extends Resumable {
   readonly name: string;
-  /** How many models are trained one after the other, each for the full number of episodes. Default 1. */
+  /** How many models are trained in sequence, each for the full number of episodes. Default 1. */
   readonly passes?: number;
-  /** The probabilities of the tasks [B, K] that `choose` goes by; rows sum to one. It changes nothing. */
+  /**
+   * Share of the updates after which its plan no longer changes with time. Validations before it do not count towards
+   * early stopping: an unfinished curriculum cannot have stopped helping. Default 0: no such plan.
+   */
+  readonly settlesAt?: number;
+  /** The task probabilities [B, K] that `choose` uses; rows sum to one. It changes nothing. */
   probabilities(batch: Batch, status: Status): Promise<Float32Array>;
   /** Line 3 of Algorithm 1. */
   beginEpisode?(status: Status): Promise<void>;
@@ -60,7 +65,7 @@ export interface StrategyContext {
 }
 
 /**
- * Everything there is to say about a strategy. The configuration, its reference and JSON Schema, the estimates of sweeps,
+ * Describes a strategy. The configuration, its reference and JSON Schema, the estimates of sweeps,
  * the labels of reports and the table of docs/strategies.md are made from it.
  */
 export interface StrategyDescription {
@@ -68,9 +73,9 @@ export interface StrategyDescription {
   readonly name: string;
   /** What it does, in one line. */
   readonly summary: string;
-  /** What tables of a report call it. Default: its name. */
+  /** Its name in report tables. Default: its name. */
   readonly title?: string;
-  /** What they call it for a `problem.kind`, where the paper uses another word. Default: the title. */
+  /** Its name there for a `problem.kind` for which the paper uses another word. Default: the title. */
   readonly titles?: Readonly<Record<string, string>>;
   /**
    * Its place in comparisons. `baseline`: reports compare other strategies with it. `method`: the paper's own, shown
@@ -79,19 +84,24 @@ export interface StrategyDescription {
   readonly role?: 'baseline' | 'method' | 'bound';
   /** When it learns what to schedule. Default: never. */
   readonly learns?: 'every episode' | 'every few updates';
-  /** What it sees of a sample. Default: nothing. */
+  /** What it sees about a sample. Default: nothing. */
   readonly sees?: string;
-  /** What it costs besides the updates of one model. Default: nothing, so that it is as fast as all others like it. */
+  /** Its cost beyond the updates of one model. Default: none, so it is as fast as others without one. */
   readonly extraCost?: string;
   /** Whether each model is trained on a single task. Default false. */
   readonly singleTask?: boolean;
-  /** Whether it trains several models one after the other. Default false. */
+  /** Whether it trains several models in sequence. Default false. */
   readonly severalModels?: boolean;
+  /**
+   * Whether the page shows what its scheduler prefers: its checkpoints have the layers of a network as `policy`, and in
+   * their state the `scale` of the features. Default false.
+   */
+  readonly showsScheduler?: boolean;
   /** Options worth searching over, the most important first. Default none. */
   readonly knobs?: readonly string[];
-  /** Options with their meanings and defaults. No default stands anywhere else. */
+  /** Options with descriptions and defaults. Defaults are defined nowhere else. */
   readonly options: z.ZodObject<z.ZodRawShape, z.core.$strict>;
-  /** `options` are what the schema of that name gives. */
+  /** `options` are the parsed options. */
   create<Batch>(
     options: Readonly<Record<string, unknown>>,
     problem: Problem<Batch>,
@@ -99,7 +109,7 @@ export interface StrategyDescription {
   ): Strategy<Batch> | Promise<Strategy<Batch>>;
 }
 
-/** The description of a strategy whose `create` and `knobs` are checked against the types of its options. */
+/** Checks the types of a description's `create` and `knobs` against its options. */
 export function describeStrategy<Options extends z.ZodRawShape>(
   description: Omit<StrategyDescription, 'knobs' | 'options' | 'create'> & {
     readonly knobs?: readonly (keyof Options & string)[];

@@ -17,7 +17,7 @@ import { problemKind } from './problem-kind.js';
 
 /**
  * Which task to choose is known here: the labels of `clean` are those of the main task without its noise, and the
- * others point 60°, 120° and 180° away from it. With probabilities p the model tends to Σ p_T w_T, so that the best
+ * others point 60°, 120° and 180° away from it. With probabilities p the model tends to Σ p_T w_T, so the best
  * distribution is all on `clean`: only `main` and `clean` lead to the right place, and only `clean` to rest there.
  */
 export function knownAnswer(random: Random): LinearProblem {
@@ -89,7 +89,7 @@ export interface Teacher {
   readonly noise: number;
 }
 
-export interface LinearOptions {
+export interface LinearProblemOptions {
   /** The tasks, numbered from 1. */
   readonly teachers: readonly Teacher[];
   /** Name of the main task. */
@@ -114,7 +114,7 @@ export interface LinearBatch {
 }
 
 /** What the scheduler sees of a sample of a linear problem. */
-export const LINEAR_FEATURES = [
+const LINEAR_FEATURES = [
   { name: 'progress', width: 1 },
   { name: 'kind', width: 1 },
   { name: 'loss', width: 1 },
@@ -122,15 +122,15 @@ export const LINEAR_FEATURES = [
 ] as const satisfies readonly FeatureGroup[];
 
 /**
- * Linear regression by stochastic gradient descent on labels that teachers make up: small enough that it can be
- * reasoned about what a scheduler ought to do. A sample is x ~ N(0, 1)^D and a kind, all kinds being equally likely;
+ * Linear regression by stochastic gradient descent on labels made by teachers: small enough to
+ * reason about what a scheduler should do. A sample is x ~ N(0, 1)^D and a kind, all kinds being equally likely;
  * the loss is ½(w·x − label)².
  */
 export class LinearProblem implements Problem<LinearBatch> {
   readonly tasks: readonly Task[];
   readonly main: number;
   readonly features: readonly FeatureGroup[] = LINEAR_FEATURES;
-  /** Any order would do: no task is easier than another here. */
+  /** Any order works: no task is easier than another here. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: GradientAccess<LinearBatch>;
   readonly influence: InfluenceAccess<LinearBatch>;
@@ -148,7 +148,7 @@ export class LinearProblem implements Problem<LinearBatch> {
   private random: Random;
   private readonly weights: Float64Array;
 
-  constructor({ teachers, main, answers, random, batch = 16, learningRate = 0.1 }: LinearOptions) {
+  constructor({ teachers, main, answers, random, batch = 16, learningRate = 0.1 }: LinearProblemOptions) {
     this.teachers = teachers;
     this.tasks = teachers.map(({ name }, i) => ({ name, number: i + 1 }));
     this.main = taskIndex(this.tasks, main, 'main');
@@ -374,15 +374,17 @@ function allOn(right: readonly number[], { kinds }: LinearBatch, K: number): Flo
 /** The problem kind `known-answer`. */
 export const knownAnswerKind = problemKind({
   schema: z.strictObject({
-    kind: z.literal('known-answer').describe('Made-up regression in which one auxiliary task is known to help.'),
+    kind: z.literal('known-answer').describe('Synthetic regression in which one auxiliary task is known to help.'),
   }),
   create: (_, { random }) => knownAnswer(random),
+  features: LINEAR_FEATURES,
 });
 
 /** The problem kind `contextual`. */
 export const contextualKind = problemKind({
   schema: z.strictObject({
-    kind: z.literal('contextual').describe('Made-up regression in which the helpful task depends on the sample.'),
+    kind: z.literal('contextual').describe('Synthetic regression in which the helpful task depends on the sample.'),
   }),
   create: (_, { random }) => contextual(random),
+  features: LINEAR_FEATURES,
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { section } from '../run/index.js';
 import { learningSchema, problemKind } from '../schedule/problem-kind.js';
-import { seriesDataSchema } from './table.js';
+import { madeUpSeries, seriesDataSchema } from './table.js';
 
 const share = z.number().gt(0).lt(1);
 const horizon = z.int().min(1).max(100_000);
@@ -20,22 +20,24 @@ export const seriesSchema = z.strictObject({
       .int()
       .min(1)
       .default(1)
-      .describe('Number of blocks that the series is cut into, each with its three parts: all parts see all seasons.'),
+      .describe(
+        'Number of blocks to cut the series into, each with its three parts, so that all parts see all seasons.',
+      ),
   }).describe('Shares of the rows; samples whose labels reach beyond their part are left out.'),
   tasks: z
     .array(horizon)
     .min(1)
     .refine((all) => new Set(all).size === all.length, 'expected each horizon once')
     .default([1, 6, 12, 24, 48])
-    .describe('Horizons in steps; a task each: how much larger the target is that many steps ahead.'),
+    .describe('Horizons in steps. Each is a task: the change of the target that many steps ahead.'),
   main: horizon.default(24).describe('Horizon of the main task.'),
-  window: z.int().min(1).default(48).describe('Steps that the model sees.'),
-  step: z.int().min(1).default(1).describe('Rows from one step of windows and horizons to the next.'),
+  window: z.int().min(1).default(48).describe('Number of steps the model sees.'),
+  step: z.int().min(1).default(1).describe('Rows between two steps of windows and horizons.'),
   model: section({
     hidden: z.int().min(1).default(32).describe('Width of the GRU.'),
     layers: z.int().min(1).default(1).describe('Layers of the GRU.'),
   }).describe('A GRU with an output for each task.'),
-  learningRate: z.number().positive().default(0.001).describe('η₁; where it changes, its largest value.'),
+  learningRate: z.number().positive().default(0.001).describe('η₁; if it changes, its maximum.'),
   learning: learningSchema,
   batch: z.int().min(1).default(128).describe('B: samples of an update, drawn at random with replacement.'),
   validation: section({
@@ -44,7 +46,7 @@ export const seriesSchema = z.strictObject({
       .min(0)
       .lt(1)
       .default(0)
-      .describe('First share of the validation part, in time, that a scheduler is rewarded on and nothing else.'),
+      .describe('Share of the validation part, the earliest, used only to reward a scheduler.'),
     every: z.int().min(1).default(1).describe('Use every n-th sample of the validation part.'),
   }).describe('How the validation part is used.'),
   corruption: section({
@@ -53,17 +55,21 @@ export const seriesSchema = z.strictObject({
       .min(0)
       .max(1e6)
       .default(0)
-      .describe('Deviation of the noise in the main labels, in units of the label; 0: none.'),
-    share: share.default(0.5).describe('Training samples that get it: those with the largest feature spread.'),
-    seed: z.int().min(0).default(1).describe('Of the noise; apart from the seed of the run.'),
-  }).describe('Spoils training labels, so that a scheduler has something to find; validation and test stay clean.'),
+      .describe('Standard deviation of the noise in the main labels, in units of the label; 0: none.'),
+    share: share
+      .default(0.5)
+      .describe('Share of the training samples that get it: those with the largest feature spread.'),
+    seed: z.int().min(0).default(1).describe("Seed of the noise, independent of the run's."),
+  }).describe(
+    'Corrupts training labels so that a scheduler has something to find; validation and test data stay clean.',
+  ),
 });
 
 /** The checked `problem` of a configuration whose kind is `series`. */
 export type SeriesConfig = z.output<typeof seriesSchema>;
 
 /** The horizons of a configuration, ascending. */
-export function horizonsOf({ tasks }: Pick<SeriesConfig, 'tasks'>): number[] {
+export function seriesHorizons({ tasks }: Pick<SeriesConfig, 'tasks'>): number[] {
   return [...tasks].sort((a, b) => a - b);
 }
 
@@ -71,4 +77,5 @@ export function horizonsOf({ tasks }: Pick<SeriesConfig, 'tasks'>): number[] {
 export const seriesKind = problemKind({
   schema: seriesSchema,
   create: async (config, context) => (await import('./problem.js')).SeriesProblem.create(config, context),
+  madeUpData: madeUpSeries,
 });

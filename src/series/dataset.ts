@@ -1,10 +1,10 @@
 import { InputError } from '../errors.js';
 import { mean } from '../metrics/index.js';
 import { Random } from '../random.js';
-import { horizonsOf, type SeriesConfig } from './config.js';
-import { openTable, type SeriesDataConfig, type Table } from './table.js';
+import { type SeriesConfig, seriesHorizons } from './config.js';
+import { openTable, type SeriesDataConfig, type SeriesTable } from './table.js';
 
-/** A series cut into parts, all of it scaled by the rows and samples of the training part alone. */
+/** A series split into parts, scaled by the rows and samples of the training part only. */
 export interface SeriesData extends Corrupted {
   readonly names: readonly string[];
   /** Index of the column that is forecast. */
@@ -21,11 +21,11 @@ export interface SeriesData extends Corrupted {
   readonly normaliser: { readonly centre: readonly number[]; readonly scale: readonly number[] };
   /** Root mean square of y_{t+h} − y_t over the training samples, for each horizon; in units of the column. */
   readonly labelScales: readonly number[];
-  /** [row][column], each column brought to mean 0 and deviation 1 in training. */
+  /** [row][column], each column scaled to mean 0 and standard deviation 1 in training. */
   readonly rows: Float32Array;
-  /** (y_{t+h} − y_t) over its scale, [row][horizon], as it is trained on; NaN where the series has ended. */
+  /** (y_{t+h} − y_t) over its scale, [row][horizon], as it is trained on; NaN if the series has ended. */
   readonly labels: Float32Array;
-  /** Deviation of the target over the window that ends at the row; NaN where the window is not whole. */
+  /** Deviation of the target over the window that ends at the row; NaN if the window is not whole. */
   readonly spread: Float32Array;
   /** A sample is the row t at which its window ends. */
   readonly parts: Readonly<Record<PartName, Int32Array>>;
@@ -40,15 +40,15 @@ export function openSeries(config: SeriesConfig): SeriesData {
 }
 
 /** Cuts a table into the samples of all parts. */
-export function seriesData(config: SeriesConfig, table: Table): SeriesData {
+export function seriesData(config: SeriesConfig, table: SeriesTable): SeriesData {
   const { window, step } = config;
-  const horizons = horizonsOf(config);
+  const horizons = seriesHorizons(config);
   const main = horizons.indexOf(config.main);
   if (main < 0) {
     throw new InputError(`${config.main} is not among the tasks ${horizons.join(', ')}`, { key: 'problem.main' });
   }
   if (config.corruption.noise > 0 && horizons.length === 1) {
-    throw new InputError('expected a second task where the labels of the main one are spoilt', {
+    throw new InputError('expected a second task, because the labels of the main one are corrupted', {
       key: 'problem.tasks',
     });
   }
@@ -129,8 +129,8 @@ function blocksOf({ split, validation: { reward } }: SeriesConfig, count: number
 }
 
 /**
- * The samples of each part: those whose moment and furthest label lie in it. The window may reach back into the part
- * before, as it would in use, but those of the training part not into the test rows of the block before.
+ * The samples of each part: those whose time and furthest label lie in it. The window may reach back into the part
+ * before it, as it would in use, except that training windows do not reach into the test rows of the previous block.
  */
 function partsOf(config: SeriesConfig, blocks: readonly Borders[], reach: number): SeriesData['parts'] {
   const back = (config.window - 1) * config.step;
@@ -174,22 +174,22 @@ function deviationOf(values: Float64Array): number {
   return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)));
 }
 
-/** 1 where all is 0, as nothing is there to be scaled. */
+/** 1 if everything is 0, since there is nothing to scale. */
 function rootMeanSquare(values: Float64Array): number {
   return Math.sqrt(mean(values.map((value) => value ** 2))) || 1;
 }
 
-/** Training labels of which some are spoilt, and which: what a scheduler ought to find. */
+/** Training labels, some of them corrupted, and which: what a scheduler should find. */
 export interface Corrupted {
   /** [row][horizon] */
   readonly labels: Float32Array;
-  /** [row]; 1 for the samples whose main label is spoilt. */
+  /** [row]; 1 for the samples whose main label is corrupted. */
   readonly spoilt: Uint8Array;
 }
 
 /**
  * Adds noise N(0, σ²) to the main task's labels of those training samples whose target moved most within the window:
- * the feature `spread` tells which. Labels of other tasks, of validation and of test stay as they are.
+ * the feature `spread` shows which. Labels of other tasks and of validation and test data are unchanged.
  */
 function corrupted(data: Omit<SeriesData, keyof Corrupted>, labels: Float32Array, config: SeriesConfig): Corrupted {
   const { noise, share, seed } = config.corruption;

@@ -1,11 +1,10 @@
-import { join } from 'node:path';
 import { InputError } from '../errors.js';
-import { writeFileAtomic } from '../files.js';
 import { mean } from '../metrics/index.js';
 import { gru, linear } from '../nn/index.js';
 import type { InputTypes, Model } from '../optim/index.js';
 import { Random, type RandomState } from '../random.js';
 import type { Snapshot } from '../run/index.js';
+import { saveDataSummary } from '../run/results.js';
 import {
   type Assignment,
   type FeatureGroup,
@@ -48,9 +47,9 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   /** What is nearer is easier, and the main task is often neither end. */
   readonly curriculum = { easiest: 'first', until: 'main' } as const;
   readonly gradients: GradientAccess<SeriesBatch>;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<SeriesBatch> | undefined;
-  /** Only where labels are spoilt. */
+  /** Only if labels are corrupted. */
   readonly oracle?: (batch: SeriesBatch) => Float32Array;
   private sampling: Random;
 
@@ -92,7 +91,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     const { random, threads, workers, device, updates, ranks, note } = context;
     const data = openSeries(config);
     if (data.filled > 0) note?.(`data: ${data.filled} missing cells, each filled with the value before`);
-    const network = createNetwork({
+    const network = createSeriesNetwork({
       ...config.model,
       window: config.window,
       columns: data.names.length,
@@ -174,7 +173,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
 
   /**
    * Of the main task on the test part: `loss` in units of the label, `MSE` and `MAE` in deviations of the target, as
-   * published for such series, `raw` in units of the target, and the share of the error of "no change" that is not made.
+   * published for such series, `raw` in units of the target, and the skill over "no change".
    */
   async test(): Promise<Readonly<Record<string, number>>> {
     const { labels, labelScales, normaliser, target, main, parts } = this.data;
@@ -195,7 +194,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
     };
   }
 
-  /** What the data were like, and the scales that turn forecasts into units of the target: `data.json`. */
+  /** A summary of the data, and the scales that convert forecasts to units of the target: `data.json`. */
   saveFiles(folder: string): void {
     const { names, target, dates, filled, horizons, main, normaliser, labelScales, parts } = this.data;
     const samples = Object.fromEntries(Object.entries(parts).map(([part, ends]) => [part, ends.length]));
@@ -210,10 +209,10 @@ export class SeriesProblem implements Problem<SeriesBatch> {
       normaliser,
       labelScales,
     };
-    writeFileAtomic(join(folder, 'data.json'), `${JSON.stringify(summary, null, 1)}\n`);
+    saveDataSummary(folder, summary);
   }
 
-  /** Brings what `capture` reads into memory. */
+  /** Copies what `capture` reads into memory. */
   settle(): Promise<void> {
     return this.training.settle();
   }
@@ -226,7 +225,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   restore(snapshot: Snapshot): void {
     const { sampling, labelScales } = partOf(snapshot, 'data').state as SamplingState;
     if (labelScales.some((scale, k) => scale !== this.data.labelScales[k])) {
-      throw new InputError('the training part is not the one that the run was begun with', { key: 'problem.data' });
+      throw new InputError('the training part has changed since the run was started', { key: 'problem.data' });
     }
     this.training.restore(partOf(snapshot, 'model'));
     this.sampling = Random.restore(sampling);
@@ -278,7 +277,7 @@ export class SeriesProblem implements Problem<SeriesBatch> {
   }
 
   private influenceOn(reward: Int32Array): InfluenceAccess<SeriesBatch> {
-    // Neighbours have nearly the same window: a piece has samples of the whole part.
+    // Neighbours have nearly the same window, so a piece has samples from the whole part.
     const pieces = scatteredPieces(reward.length, Math.ceil(reward.length / PIECE)).map((places) =>
       places.map((place) => reward[place]),
     );
@@ -306,19 +305,19 @@ export class SeriesProblem implements Problem<SeriesBatch> {
 }
 
 interface SamplingState {
-  /** Batches are drawn at random, so that the generator is the place in the data. */
+  /** Batches are drawn at random, so the generator is the position in the data. */
   readonly sampling: RandomState;
   readonly labelScales: readonly number[];
 }
 
-/** Samples whose states stay in the cache; more at a time are slower. */
+/** Samples whose states fit in the cache; more at a time is slower. */
 const PIECE = 500;
 
 function* piecesOf(samples: Int32Array): Generator<Int32Array> {
   for (let from = 0; from < samples.length; from += PIECE) yield samples.slice(from, from + PIECE);
 }
 
-export interface NetworkOptions {
+export interface SeriesNetworkOptions {
   readonly hidden: number;
   readonly layers: number;
   /** T. */
@@ -330,7 +329,7 @@ export interface NetworkOptions {
 }
 
 /** A GRU over the window and a linear output for each task, as programs. */
-export interface Network {
+export interface SeriesNetwork {
   /** `x` [T, B, D]. */
   readonly inputs: InputTypes;
   /** Output `forecasts` [B, K]. */
@@ -341,7 +340,7 @@ export interface Network {
   readonly training: Model<InputTypes>;
 }
 
-export function createNetwork({ hidden, layers, window, columns, tasks }: NetworkOptions): Network {
+function createSeriesNetwork({ hidden, layers, window, columns, tasks }: SeriesNetworkOptions): SeriesNetwork {
   const inputs = { x: f32(window, 'B', columns) };
   const forecasts = (p: Parameters, x: Tensor): Tensor => {
     const { last } = gru(p.under('trunk'), x, { hidden, layers });

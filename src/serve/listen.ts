@@ -36,11 +36,11 @@ export interface ListenOptions {
 export interface Listening {
   readonly server: Server;
   readonly url: string;
-  /** Why a request is refused, as a status line; undefined if it may pass. */
+  /** Why a request is rejected, as a status line; undefined if it may pass. */
   readonly refusal: (request: IncomingMessage) => string | undefined;
 }
 
-/** Starts an HTTP server in front of an app; what is refused here never reaches it. */
+/** Starts an HTTP server in front of an app; what is rejected here never reaches it. */
 export async function listen(app: Hono, address: Address, { wasm, limited }: ListenOptions): Promise<Listening> {
   const { host = LOOPBACK, port, names = [], token } = address;
   const guard = createGuard({ host, names });
@@ -176,7 +176,7 @@ export interface GuardOptions {
   readonly names: readonly string[];
 }
 
-/** Why a request is refused; undefined if it may pass. */
+/** Why a request is rejected; undefined if it may pass. */
 export type Guard = (headers: IncomingHttpHeaders) => string | undefined;
 
 /**
@@ -215,7 +215,7 @@ function hostName(host: string): string | undefined {
 }
 
 /** Headers of every answer. The page needs nothing but its own files and the server it came from. */
-export function securityHeaders(wasm: boolean): Readonly<Record<string, string>> {
+function securityHeaders(wasm: boolean): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
     // WebAssembly is allowed only where models run in the page.

@@ -17,7 +17,7 @@ import type { Policy } from '../translate/policies/policy.js';
 export interface LiveModel {
   readonly source: TextSide;
   readonly target: TextSide;
-  /** Longest sentence in tokens, its end counted. */
+  /** Maximum sentence length in tokens, including its end. */
   readonly maxPositions: number;
   /** The policy that a short text stands for, as `wait-k:3`. Default the one that the model was trained for. */
   policy(spec?: string): Policy;

@@ -22,7 +22,7 @@ export interface ThreadListener extends SentenceListener {
 }
 
 /**
- * A model in a thread of its own. Opening it, cutting words into tokens and running it never keep the server waiting,
+ * A model in its own thread. Opening it, cutting words into tokens and running it never keep the server waiting,
  * and a model that fails takes only its own sentences with it.
  */
 export class ThreadModel {
@@ -124,7 +124,7 @@ function errorOf({ message, isInput }: { message: string; isInput: boolean }): E
 }
 
 /** A model for as long as somebody needs it. */
-export interface Lease {
+export interface ModelLease {
   readonly model: ThreadModel;
   release(): void;
 }
@@ -154,7 +154,7 @@ export class LiveModels {
     return [...this.entries.values()].reduce((sum, { users }) => sum + users, 0);
   }
 
-  async lease(run: string): Promise<Lease> {
+  async lease(run: string): Promise<ModelLease> {
     const entry = this.entries.get(run) ?? this.open(run);
     const current = this.isCurrent(run, entry) ? entry : this.reopen(run, entry);
     this.entries.delete(run);
@@ -189,7 +189,7 @@ export class LiveModels {
   private open(run: string): Entry {
     if (this.entries.size >= this.most) {
       const idle = [...this.entries].find(([, { users }]) => users === 0);
-      if (idle === undefined) throw new InputError(`${this.most} models are in use, which is as many as are kept open`);
+      if (idle === undefined) throw new InputError(`${this.most} models are in use, the maximum`);
       this.entries.delete(idle[0]);
       this.end(idle[1]);
     }

@@ -63,7 +63,8 @@ export class LiveSentence {
     if (this.waiting >= limits.waitingWords) throw new InputError('words come faster than they can be translated');
     this.tokens.push(...this.encoder.push(word));
     const most = Math.min(limits.sentenceTokens, this.model.maxPositions - 1);
-    if (this.tokens.length > most) throw new InputError(`a sentence can have ${most} tokens here, this one has more`);
+    if (this.tokens.length > most)
+      throw new InputError(`a sentence can have at most ${most} tokens, this one has more`);
     this.waiting++;
     this.later(async (stream) => {
       this.waiting--;

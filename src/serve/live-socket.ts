@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { limits, rateLimit, rateLimitByAddress } from './limits.js';
 import { refuseSocket } from './listen.js';
-import type { Lease, LiveModels, ThreadSentence } from './live-models.js';
+import type { LiveModels, ModelLease, ThreadSentence } from './live-models.js';
 import type { LiveEvent } from './live-sentence.js';
 import { withoutPaths } from './run-folders.js';
 
@@ -118,7 +118,7 @@ type SentenceMessage = Exclude<ClientMessage, { type: 'begin' }>;
 interface Lane {
   sentence?: ThreadSentence;
   folder?: string;
-  lease?: Lease;
+  lease?: ModelLease;
   /** Messages received while the model was being opened. */
   readonly early: SentenceMessage[];
 }
@@ -153,10 +153,10 @@ class Connection {
     if (this.isRefused) return;
     if (isBinary) this.refuse('expected text');
     else if (!this.context.within()) this.refuse('too many messages in a second');
-    else this.act(parseMessage(data.toString()));
+    else this.act(parseClientMessage(data.toString()));
   }
 
-  private act(message: ReturnType<typeof parseMessage>): void {
+  private act(message: ReturnType<typeof parseClientMessage>): void {
     if (message.type === 'wrong') this.send({ type: 'error', message: message.reason });
     else if (message.type === 'begin') void this.begin(message);
     else this.pass(message);
@@ -166,12 +166,12 @@ class Connection {
     this.end(name);
     const lane: Lane = { early: [] };
     this.lanes.set(name, lane);
-    // The client may have gone, or begun anew, whenever something was waited for.
+    // The client may have gone, or begun again, whenever something was waited for.
     const current = (): boolean => this.lanes.get(name) === lane;
     try {
       if (this.lanes.size > limits.lanes) throw new InputError(`a page can have ${limits.lanes} sentences at a time`);
       if (!this.context.admit()) {
-        throw new InputError('the server has as many sentences under way as it takes; try later');
+        throw new InputError('the server is translating the maximum number of sentences; try later');
       }
       const folder = await this.context.find(run);
       if (!current()) return;
@@ -189,7 +189,7 @@ class Connection {
     }
   }
 
-  private sentence(lane: string, { model }: Lease, policy: string): ThreadSentence {
+  private sentence(lane: string, { model }: ModelLease, policy: string): ThreadSentence {
     return model.begin(policy, {
       onBegun: () => this.send({ type: 'begun', lane }),
       onEvent: (event) => this.send({ type: 'event', lane, ...event }),
@@ -271,7 +271,7 @@ const policyText = z.string().min(1).max(200);
 const sourceWord = z.string().regex(/^\S+$/u).max(limits.wordLength);
 
 const clientMessage = z.discriminatedUnion('type', [
-  /** A new sentence in a lane; one that is under way there is dropped. */
+  /** A new sentence in a lane; one that is in progress there is dropped. */
   z.strictObject({ type: z.literal('begin'), lane: laneName, run: z.string().min(1).max(500), policy: policyText }),
   z.strictObject({ type: z.literal('word'), lane: laneName, word: sourceWord }),
   /** Words that arrive together, as a text that is pasted. */
@@ -302,7 +302,7 @@ export type ServerMessage =
   | { readonly type: 'error'; readonly lane?: string; readonly message: string };
 
 /** The message in a text, or what is wrong with it. */
-export function parseMessage(text: string): ClientMessage | { readonly type: 'wrong'; readonly reason: string } {
+function parseClientMessage(text: string): ClientMessage | { readonly type: 'wrong'; readonly reason: string } {
   let value: unknown;
   try {
     value = JSON.parse(text);

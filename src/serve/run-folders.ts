@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { fileLines } from '../file-lines.js';
-import { readingWithin, readJsonFile } from '../files.js';
+import { fileLines, readingWithin } from '../files.js';
 import {
+  bestFile,
   checkpointFolder,
+  descriptionFiles,
   evaluationFolders,
   findRunFolders,
   generations,
@@ -17,9 +18,11 @@ import {
 } from '../run/index.js';
 import { type ExampleSentence, exampleSentences } from '../translate/examples.js';
 import type { CheckpointChoice } from '../translate/index.js';
+import { type ModelSummary, modelFile, readModelSummary } from '../translate/model/config.js';
 import { ATTENTIONS, policyOf } from '../translate/monotonic/config.js';
 import { policies, policyKind, runsOver } from '../translate/policies/index.js';
 import type { PolicyKind } from '../translate/policies/policy.js';
+import { readTextConfig, TEXT_FILE } from '../translate/text/languages.js';
 import { limits } from './limits.js';
 import type { BuiltInModel } from './run-reader.js';
 
@@ -37,11 +40,11 @@ export function runFolders(root: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/** How deep runs are looked for (a sweep keeps its runs in a folder of its own), and how many are listed. */
+/** How deep runs are looked for (a sweep keeps its runs in its own folder), and how many are listed. */
 const DEPTH = 3;
 const MOST = 1000;
 
-/** Path of a file of a run; undefined if there is none. One that is larger than any of ours is refused. */
+/** Path of a file of a run; undefined if there is none. One that is larger than any of ours is rejected. */
 export function runFile(run: string, ...names: readonly string[]): string | undefined {
   const path = join(run, ...names);
   if (!existsSync(path)) return undefined;
@@ -54,7 +57,7 @@ export class RunDescriptions {
   private readonly known = new Map<string, { stamp: string; run?: RunFolder; error?: unknown }>();
 
   open(path: string): RunFolder {
-    const stamp = DESCRIBED.map(({ name }) => fileStamp(join(path, name))).join(' ');
+    const stamp = descriptionFiles(path).map(fileStamp).join(' ');
     let entry = this.known.get(path);
     if (entry === undefined || entry.stamp !== stamp) {
       entry = { stamp, ...attempt(() => openSmall(path)) };
@@ -70,8 +73,8 @@ export class RunDescriptions {
   }
 }
 
-/** Changes when a file is written; empty where there is none. */
-export function fileStamp(path: string): string {
+/** Changes when a file is written; empty if there is none. */
+function fileStamp(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat === undefined ? '' : `${stat.ino} ${stat.mtimeMs} ${stat.ctimeMs} ${stat.size}`;
 }
@@ -83,7 +86,7 @@ export function checkpointStamp(
 ): string {
   const folder = checkpointFolder(run);
   const newest = generations(folder).map(({ path }) => path)[0];
-  const paths = [checkpoint === 'best' ? join(folder, 'best.safetensors') : undefined, newest];
+  const paths = [checkpoint === 'best' ? bestFile(folder) : undefined, newest];
   for (const path of paths) {
     const written = path && statSync(path, { throwIfNoEntry: false })?.mtimeMs;
     if (written !== undefined) return `${path} ${written}`;
@@ -91,14 +94,10 @@ export function checkpointStamp(
   return 'none';
 }
 
-/** What a run is described by, and how much of it is read. */
-const DESCRIBED = [
-  { name: 'run.json', most: limits.descriptionBytes },
-  { name: 'config.yaml', most: limits.configBytes },
-] as const;
-
 function openSmall(path: string): RunFolder {
-  for (const { name, most } of DESCRIBED) refuseLarge(join(path, name), most);
+  const [info, config] = descriptionFiles(path);
+  refuseLarge(info, limits.descriptionBytes);
+  refuseLarge(config, limits.configBytes);
   return openRun(path);
 }
 
@@ -110,7 +109,7 @@ function attempt(open: () => RunFolder): { run?: RunFolder; error?: unknown } {
   }
 }
 
-/** Refuses a file that is larger than any of ours. */
+/** Rejects a file that is larger than any of ours. */
 export function refuseLarge(file: string, most: number = limits.fileBytes): void {
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size <= most) return;
@@ -136,7 +135,7 @@ export interface TranslationRun {
   readonly id: string;
   readonly source: string;
   readonly target: string;
-  /** k of wait-k that it was trained for; null where it was not trained for wait-k. */
+  /** k of wait-k that it was trained for; null if it was not trained for wait-k. */
   readonly k: number | null;
   /** Names of the policies that can run over it. */
   readonly policies: readonly string[];
@@ -167,7 +166,7 @@ export class TranslationRuns {
   async of(runs: ReadonlyMap<string, string>): Promise<TranslationRun[]> {
     const now: typeof this.known = new Map();
     for (const [id, path] of runs) {
-      const stamp = STAMPED.map((name) => fileStamp(join(path, name))).join(' ');
+      const stamp = stamped(path).map(fileStamp).join(' ');
       const before = this.known.get(path);
       now.set(path, before?.stamp === stamp ? before : { stamp, run: readable(id, path, this.descriptions) });
       await setImmediate();
@@ -178,7 +177,10 @@ export class TranslationRuns {
 }
 
 /** What a run is offered by. */
-const STAMPED = ['run.json', 'config.yaml', 'text.json', 'model.json', 'checkpoints', 'evaluation'];
+function stamped(run: string): string[] {
+  const others = [TEXT_FILE, 'checkpoints', 'evaluation'].map((name) => join(run, name));
+  return [...descriptionFiles(run), modelFile(run), ...others];
+}
 
 function readable(id: string, path: string, descriptions: RunDescriptions): TranslationRun | undefined {
   try {
@@ -190,38 +192,29 @@ function readable(id: string, path: string, descriptions: RunDescriptions): Tran
 }
 
 function translationRun(id: string, path: string, descriptions: RunDescriptions): TranslationRun | undefined {
-  const [text, model] = [runFile(path, 'text.json'), runFile(path, 'model.json')];
+  const [text, model] = [runFile(path, TEXT_FILE), runFile(path, 'model.json')];
   if (text === undefined || model === undefined || !existsSync(join(path, 'checkpoints'))) return undefined;
-  const { source, target } = readJsonFile(text, textSchema);
+  const { source, target } = readTextConfig(path);
   const { problem } = configSchema.parse(descriptions.open(path).config);
   const examples = exampleSentences(source.language, source.tokenizer.kind === 'none', problem);
   return {
     id,
     source: source.language,
     target: target.language,
-    ...training(problem.kind, readJsonFile(model, modelSchema)),
+    ...training(readModelSummary(path) ?? { model: {} }),
     examples: [...evaluatedExamples(path), ...examples].slice(0, EXAMPLES),
   };
 }
 
-function training(
-  kind: string,
-  { main, waits, model }: z.output<typeof modelSchema>,
-): Pick<TranslationRun, 'k' | 'policies'> {
+function training({ main, waits, model }: ModelSummary): Pick<TranslationRun, 'k' | 'policies'> {
   const whole = waits === 'full' || main === undefined;
-  const trained = kind === 'monotonic' ? policyOf(model?.attention ?? 'mma-il') : whole ? 'full' : main;
+  const attention = ATTENTIONS.find((one) => one === model.attention);
+  const trained = attention !== undefined ? policyOf(attention) : whole ? 'full' : main;
   const able = policies.filter((policy) => runsOver(policy, trained));
   return { k: typeof trained === 'number' ? trained : null, policies: able.map(({ name }) => name) };
 }
 
 const configSchema = z.looseObject({ problem: z.looseObject({ kind: z.string() }).catch({ kind: 'unknown' }) });
-const modelSchema = z.looseObject({
-  main: z.number().optional(),
-  waits: z.union([z.number(), z.literal('full')]).optional(),
-  model: z.looseObject({ attention: z.enum(ATTENTIONS).optional() }).optional(),
-});
-const side = z.looseObject({ language: z.string(), tokenizer: z.looseObject({ kind: z.string() }) });
-const textSchema = z.looseObject({ source: side, target: side });
 
 /** Sentences of the run's own evaluations, with their references. */
 function evaluatedExamples(run: string): ExampleSentence[] {

@@ -18,7 +18,7 @@ export interface RunMetrics {
 export interface Episode {
   readonly step: number;
   readonly episode: number;
-  /** Null where a figure was not finite. */
+  /** Null if a figure was not finite. */
   readonly performance: number | null;
   readonly reward: number | null;
   readonly loss: number | null;

@@ -15,7 +15,7 @@ export interface RunQuestions {
   scheduler(id: string): string;
   /** JSON of what can be translated with. */
   translation(): string;
-  /** Writes a run's model for a device of the page into a folder of its own below the given one. */
+  /** Writes a run's model for a device of the page into its own folder below the given one. */
   exportModel(id: string, into: string, device: ExportDevice): ExportedModel;
 }
 
@@ -61,8 +61,9 @@ export interface RunThreadData {
 }
 
 /**
- * Reads run folders in a thread of its own: whatever lies in them, a huge log or configuration or thousands of runs,
- * sentences under way and other requests go on meanwhile. The thread begins with the first question.
+ * Reads run folders in its own thread: whatever lies in them, a huge log or configuration or thousands of runs,
+ * sentences under way and other requests continue meanwhile. The thread starts with the first
+ * question.
  */
 export class RunReader {
   private worker: Worker | undefined;

@@ -3,6 +3,7 @@ import { basename, extname, join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { openRegular, readingWithin } from '../files.js';
+import { kindOf } from '../problems/index.js';
 import {
   dataName,
   type EvaluatedData,
@@ -15,10 +16,12 @@ import {
   readMembers,
   readResult,
   readScores,
+  scoresFile,
   timingsFile,
   type ValidationMeasure,
   validationMeasure,
 } from '../run/index.js';
+import { strategyNamed } from '../schedule/index.js';
 import { checkpointStamp, RunDescriptions, refuseLarge, runFile, withoutPaths } from './run-folders.js';
 import { MetricsReader, type RunMetrics } from './run-metrics.js';
 import { type SchedulerView, schedulerView } from './scheduler-view.js';
@@ -33,6 +36,8 @@ export interface RunSummary {
   /** What the run's own data are called. */
   readonly data?: string;
   readonly strategy?: string;
+  /** Whether `api/runs/…/scheduler` shows what its scheduler prefers. */
+  readonly hasScheduler?: boolean;
   /** ISO 8601. */
   readonly created?: string;
   readonly seed?: number;
@@ -47,7 +52,7 @@ export interface RunSummary {
 }
 
 /** All that the page shows of a run. */
-export interface RunReport extends Omit<RunSummary, 'step' | 'best'>, RunMetrics, Evaluations {
+export interface RunReport extends Omit<RunSummary, 'step' | 'best'>, RunMetrics, ShownEvaluations {
   /** Figures of the best model on test data, once training is over. */
   readonly test: Readonly<Record<string, number>> | null;
 }
@@ -118,11 +123,12 @@ export class RunReports {
         ...(updates > 0 && { updates }),
         ...(state === 'running' && updates > 0 && secondsLeft(path, updates)),
         kind: typeof problem.module === 'string' ? basename(problem.module, extname(problem.module)) : problem.kind,
-        data: withoutPaths(dataName(problem.data)),
+        data: withoutPaths(dataName(problem.data, kindOf(problem)?.madeUpData)),
         strategy: strategy.name,
+        ...(strategyNamed(strategy.name)?.showsScheduler && { hasScheduler: true }),
         created: info.created,
         seed: info.seed,
-        validation: pickMeasure(validationMeasure(config)),
+        validation: pickMeasure(validationMeasure(config, info)),
         step,
         best,
       };
@@ -144,7 +150,7 @@ export class RunReports {
       }
     };
     const metrics = await attempt<RunMetrics>(() => this.courseOf(path), nothing);
-    const evaluations = await attempt<Evaluations>(() => runEvaluations(path), nothing);
+    const evaluations = await attempt<ShownEvaluations>(() => runEvaluations(path), nothing);
     const test = await attempt(() => testFigures(path), null);
     const { badLines } = metrics;
     if (badLines > 0) {
@@ -155,7 +161,7 @@ export class RunReports {
   }
 }
 
-/** Folders of the runs that a run consists of; undefined where it was trained by itself. */
+/** Folders of the runs that a run consists of; undefined if it was trained by itself. */
 function membersOf(run: string): string[] | undefined {
   if (runFile(run, MEMBERS_FILE) === undefined) return undefined;
   return readMembers(run)?.map(({ name }) => memberFolder(run, name));
@@ -256,30 +262,30 @@ export interface TranslationPoint {
 }
 
 /** Figures of a forecast on one part of the data. */
-export interface ForecastFigures {
+export interface ShownForecast {
   readonly split: string;
   readonly data: EvaluatedData | null;
   /** Null in JSON where one is undefined, as a correlation without a spread. */
   readonly figures: Readonly<Record<string, number | null>>;
 }
 
-export interface Evaluations {
+export interface ShownEvaluations {
   readonly translation: readonly TranslationPoint[];
-  readonly forecast: readonly ForecastFigures[];
+  readonly forecast: readonly ShownForecast[];
   /** What could not be read. */
   readonly problems: readonly string[];
 }
 
 /** What `tcts evaluate` has left in a run folder. */
-function runEvaluations(run: string): Evaluations {
+function runEvaluations(run: string): ShownEvaluations {
   const translation: TranslationPoint[] = [];
-  const forecast: ForecastFigures[] = [];
+  const forecast: ShownForecast[] = [];
   const problems: string[] = [];
   const isLink = lstatSync(join(run, 'evaluation'), { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
-  if (isLink) problems.push('evaluation: it is a link, which is not followed');
+  if (isLink) problems.push('evaluation: it is a link, so it is not followed');
   for (const folder of isLink ? [] : evaluationFolders(run)) {
     try {
-      refuseLarge(join(folder, 'scores.json'));
+      refuseLarge(scoresFile(folder));
       const scores = readScores(folder);
       const { split, data = null } = scores;
       if ('k' in scores) {

@@ -89,7 +89,7 @@ function pathOf(id: string, among = runFolders(folder)): string {
   return path;
 }
 
-/** A run's model as compressed files for the page; made anew when training has saved other parameters. */
+/** A run's model as compressed files for the page; made again when training has saved other parameters. */
 async function exportModel(run: string, into: string, device: ExportDevice): Promise<ExportedModel> {
   // Loaded when it is first needed: the runtime that comes with it is large.
   const { exportTranslation } = await import('../translate/export.js');

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { fitting } from '../files.js';
+import { kindOf } from '../problems/index.js';
 import { type ConfigValues, checkpointFolder, latestCheckpoint, type SavedCheckpoint } from '../run/index.js';
-import type { FeatureGroup } from '../schedule/index.js';
-import { LINEAR_FEATURES } from '../schedule/synthetic.js';
-import { FEATURES, ORIGIN } from '../translate/features.js';
+import { type FeatureGroup, strategyNamed } from '../schedule/index.js';
 
 /** What the scheduler of a run prefers as a function of what it sees. */
 export interface SchedulerView {
@@ -26,16 +25,16 @@ export interface FeatureView {
 }
 
 /**
- * Reads the scheduler φ of the newest checkpoint of a run with `strategy: learned` and evaluates it along each of its
+ * Reads the scheduler φ of the newest checkpoint of a run and evaluates it along each of its
  * features, from two standard deviations below the mean of the training to two above.
  */
 export function schedulerView(run: string, config: ConfigValues, tasks: readonly string[]): SchedulerView {
   const { problem, strategy } = configSchema.parse(config);
-  if (strategy.name !== 'learned') {
+  if (!strategyNamed(strategy.name)?.showsScheduler) {
     throw new InputError(`the strategy ${strategy.name} has no scheduler that depends on features`);
   }
   const checkpoint = latestCheckpoint(checkpointFolder(run), () => {});
-  if (checkpoint === undefined) throw new InputError('there is no checkpoint yet: it is shown once one is saved');
+  if (checkpoint === undefined) throw new InputError('there is no checkpoint yet: this appears once one is saved');
   const layers = layersOf(checkpoint);
   const scale = fitting(checkpoint.state, stateSchema, checkpoint.path).subject.strategy.own.scale;
   const width = scale.means.length;
@@ -43,11 +42,12 @@ export function schedulerView(run: string, config: ConfigValues, tasks: readonly
   if (layers[0].weight.length !== layers[0].bias.length * width || layers.at(-1)?.bias.length !== tasks.length) {
     throw new InputError('the scheduler in the checkpoint does not fit the tasks of the log');
   }
-  const names = featureNames(problem.kind, strategy.without, width);
+  const groups = kindOf(problem)?.features;
+  const names = featureNames(groups ?? [], strategy.without, width);
   const spread = scale.squares.map((square) => Math.sqrt(square / scale.count));
   const all = names.flatMap((name, j): FeatureView[] => {
     if (spread[j] <= RESOLUTION * Math.abs(scale.means[j])) return []; // it has never changed
-    const values = valuesOf(problem.kind, name, scale.means[j], spread[j]);
+    const values = valuesOf(groups !== undefined, name, scale.means[j], spread[j]);
     const shares = values.map((value) => {
       const z = (value - scale.means[j]) / spread[j];
       return distribution(
@@ -70,9 +70,8 @@ const SHOWN = 8;
 const RESOLUTION = 1e-6;
 
 /** Evenly from low to high, as far as the feature can go: none that is known by name is ever negative. */
-function valuesOf(kind: string, name: string, mean: number, spread: number): number[] {
-  const isBounded = kind in GROUPS;
-  const low = Math.max(mean - REACH * spread, isBounded ? 0 : Number.NEGATIVE_INFINITY);
+function valuesOf(isNamed: boolean, name: string, mean: number, spread: number): number[] {
+  const low = Math.max(mean - REACH * spread, isNamed ? 0 : Number.NEGATIVE_INFINITY);
   const high = Math.min(mean + REACH * spread, name === 'progress' ? 1 : Number.POSITIVE_INFINITY);
   return Array.from({ length: POINTS }, (_, i) => low + (i / (POINTS - 1)) * (high - low));
 }
@@ -125,20 +124,14 @@ function distribution(layers: readonly Layer[], activation: 'tanh' | 'relu', z: 
 }
 
 /** Names of the columns, where the groups of the problem are known; numbers elsewhere. */
-function featureNames(kind: string, without: readonly string[], width: number): string[] {
-  const groups = (GROUPS[kind] ?? []).filter(({ name }) => !without.includes(name));
-  const columns = groups.flatMap(
+function featureNames(groups: readonly FeatureGroup[], without: readonly string[], width: number): string[] {
+  const seen = groups.filter(({ name }) => !without.includes(name));
+  const columns = seen.flatMap(
     ({ name, width, columns }) =>
       columns ?? Array.from({ length: width }, (_, i) => (width === 1 ? name : `${name} ${i + 1}`)),
   );
   return Array.from({ length: width }, (_, j) => columns[j] ?? `feature ${j + 1}`);
 }
-
-const GROUPS: Readonly<Record<string, readonly FeatureGroup[]>> = {
-  translation: [...FEATURES, ORIGIN],
-  'known-answer': LINEAR_FEATURES,
-  contextual: LINEAR_FEATURES,
-};
 
 const configSchema = z.looseObject({
   problem: z.looseObject({ kind: z.string() }).catch({ kind: 'unknown' }),

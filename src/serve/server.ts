@@ -28,7 +28,7 @@ export interface ServeOptions extends Address, LiveModelOptions {
 /** A running server of the page. */
 export interface PageServer {
   readonly url: string;
-  /** The URL with the token, where there is one: what a person opens. */
+  /** The URL with the token, if there is one: what a person opens. */
   readonly link: string;
   /** Sentences under way. */
   readonly sentences: number;
@@ -170,7 +170,7 @@ export interface PageFile {
  * The page and what it loads, by the path of the URL. Whatever is not here is not served: no path of a request is ever
  * joined to a folder.
  */
-export function pageFiles(): ReadonlyMap<string, PageFile> {
+function pageFiles(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>();
   const add = (url: string, compressed: Buffer<ArrayBuffer>, type: string): void => {
     const digest = createHash('sha256').update(compressed).digest('base64url');
@@ -190,7 +190,7 @@ export function pageFiles(): ReadonlyMap<string, PageFile> {
 }
 
 /** Type of a file of an exported model. */
-export function modelFileType(name: string): string {
+function modelFileType(name: string): string {
   return TYPES[extname(name)] ?? 'application/octet-stream';
 }
 

@@ -83,7 +83,7 @@ const segmentSchema = z.looseObject({
 
 type Segment = z.output<typeof segmentSchema>;
 
-/** The fields that every version of SimulEval knows; it refuses others. */
+/** The fields that every version of SimulEval knows; it rejects others. */
 interface TextSegment {
   readonly index: number;
   readonly content: string;
@@ -106,7 +106,7 @@ function segmentOf(text: string): Segment {
 }
 
 /**
- * What of a text can be handed over: SimulEval takes each piece for words of its own, so that a comma or a clitic must
+ * What of a text can be handed over: SimulEval takes each piece for separate words, so that a comma or a clitic must
  * come together with the word that it belongs to. A word is complete when the next one begins. Characters always are.
  */
 function completeText(text: string, { pipeline }: TextSide): string {
@@ -156,7 +156,7 @@ class Agent {
         if (over) this.written += await this.stream.end();
         this.finished = over;
       } catch (error) {
-        // The evaluator does not look at the answer: without an end it would wait for this sentence for ever.
+        // The evaluator does not look at the answer: without an end it would wait for this sentence forever.
         this.finished = true;
         throw error;
       }

@@ -8,7 +8,7 @@ import type { PlannedRun, RunConfig } from './plan.js';
 import { type Ledger, WAIT_K_STAR } from './record.js';
 
 export interface SubmitOptions {
-  /** The run is made to choose settings by. Default false. */
+  /** The run is a candidate in a choice of settings. Default false. */
   readonly candidate?: boolean;
   /** Verbs after the training. Default those of the job. */
   readonly after?: Job['after'];
@@ -16,10 +16,10 @@ export interface SubmitOptions {
   readonly until?: number;
 }
 
-/** Runs a run, now or when it is its turn. */
+/** Executes a run, now or in its turn. */
 export type Submit = (run: PlannedRun, options?: SubmitOptions) => Promise<Outcome>;
 
-/** A run and what became of it. */
+/** A run and its outcome. */
 export interface FinishedRun {
   readonly run: PlannedRun;
   readonly outcome: Outcome;
@@ -30,8 +30,8 @@ export function wasStopped(runs: readonly FinishedRun[]): boolean {
 }
 
 /**
- * Mean over the runs that are done; null if there is none. One whose score cannot be read has failed, which is what
- * `fail` is told; the others count.
+ * Mean over the finished runs; null if there are none. A run whose score cannot be read has failed and is reported to
+ * `fail`; the others count.
  */
 export function meanScore(
   runs: readonly FinishedRun[],
@@ -51,7 +51,7 @@ export function meanScore(
   return scores.length === 0 ? null : scores.reduce((sum, score) => sum + score, 0) / scores.length;
 }
 
-/** The candidate with the highest score, the first of equals; one that has no score, or NaN, is not chosen. */
+/** The candidate with the highest score, the first of equals; one without a score, or with NaN, is not chosen. */
 export function best<C extends { readonly score: number | null }>(candidates: readonly C[]): C | undefined {
   return candidates.reduce<C | undefined>((leader, candidate) => {
     if (candidate.score === null || Number.isNaN(candidate.score)) return leader;
@@ -63,15 +63,15 @@ export function best<C extends { readonly score: number | null }>(candidates: re
 export interface Rung {
   /** Episodes that each candidate has been trained for when they are compared. */
   readonly episodes: number;
-  /** Candidates that go on. */
+  /** Candidates that continue. */
   readonly keep: number;
 }
 
 /**
- * The rounds of successive halving (Jamieson and Talwalkar, 2016): each lets one in `factor` go on, for `factor` times as
- * long, until one is left or the training is over. That one is then trained to its end, if it is not there yet.
+ * The rounds of successive halving (Jamieson and Talwalkar, 2016): each lets one in `factor` continue, for `factor` times as
+ * long, until one is left or the training is over. That one is then trained to the end.
  *
- * @param first episodes of the first round. Default: so that the last round is at most the whole training
+ * @param first episodes of the first round. Default: such that the last round is at most the whole training
  */
 export function rungsOf(candidates: number, episodes: number, factor: number, first?: number): Rung[] {
   let rounds = 0;
@@ -91,7 +91,7 @@ export interface Candidate {
   readonly labels: PlannedRun['labels'];
   readonly runs: readonly FinishedRun[];
   readonly score: number | null;
-  /** Its score after each round that it took part in; absent where there are no rounds. */
+  /** Its score after each round that it took part in; absent if there are no rounds. */
   readonly rungs?: readonly RungScore[];
 }
 
@@ -101,11 +101,11 @@ interface RungScore {
 }
 
 /**
- * Successive halving over some variants of a setting, by validation alone: runs pause before anything that follows a
- * training, and those that go on are resumed. Undefined if the sweep was stopped.
+ * Successive halving over variants of a setting, by validation only: runs pause before anything that follows a
+ * training, and those that continue are resumed. Undefined if the sweep was stopped.
  *
- * @param runUntil runs a variant with all seeds of the choice until it has made so many updates
- * @param fail told of a run whose score cannot be read
+ * @param runUntil runs a variant with all seeds of the choice until it has made this many updates
+ * @param fail told about a run whose score cannot be read
  */
 export async function halvingSearch<V extends { readonly labels: PlannedRun['labels'] }>(
   variants: readonly V[],
@@ -128,7 +128,7 @@ export async function halvingSearch<V extends { readonly labels: PlannedRun['lab
       rungs.push({ updates, score: meanScore(runs, ({ job }) => performanceWithin(job.folder, updates), fail) });
     }
     const scored = left.filter(({ rungs }) => !Number.isNaN(lastScore(rungs) ?? Number.NaN));
-    // Sorting keeps the order of equals: the first of them goes on.
+    // Sorting keeps the order of equals: the first of them continues.
     left = scored.sort((a, b) => lastScore(b.rungs)! - lastScore(a.rungs)!).slice(0, keep);
   }
   return all.map(({ variant, runs, rungs }) => ({
@@ -144,7 +144,7 @@ function lastScore(rungs: readonly RungScore[]): number | null {
   return rungs.at(-1)?.score ?? null;
 }
 
-/** The best of the candidates that took part in the last round; of a choice without rounds, of all. */
+/** The best candidate of the last round or, without rounds, of all. */
 export function winnerOf<C extends Candidate>(candidates: readonly C[]): C | undefined {
   const rounds = Math.max(...candidates.map(({ rungs }) => rungs?.length ?? 0));
   return best(candidates.filter(({ rungs }) => (rungs?.length ?? 0) === rounds));
@@ -176,7 +176,7 @@ export async function findBestWaits(
     trained.map(async (run) => ({ run, outcome: await evaluate(run, waits, '--loss', '--split', split) })),
   );
   if (wasStopped(measured)) return chosen;
-  /** Runs that differ in their seed alone, together. */
+  /** Runs that differ only in their seed. */
   const candidates = [...groupBy(measured, ({ run }) => JSON.stringify(run.labels)).values()];
   /** Waits to test each winner with. */
   const tests = new Map<readonly FinishedRun[], number[]>();

@@ -10,10 +10,10 @@ import type { PlannedRun } from './plan.js';
 
 /** How an estimate is made. */
 export interface EstimateOptions {
-  /** Cores that the runs keep busy together. */
+  /** Cores used by all runs together. */
   readonly cores: number;
   readonly signal?: AbortSignal;
-  /** Called before each trial with the run that is tried. */
+  /** Called with the run before each trial. */
   readonly onTrial?: (run: PlannedRun) => void;
   /** What runs a job. Default `runJob`. */
   readonly run?: typeof runJob;
@@ -21,14 +21,17 @@ export interface EstimateOptions {
 
 /** How long the runs of a sweep are expected to take. */
 export interface Estimate {
-  /** Seconds until all are trained; evaluations are not in it. Undefined if a trial made no update in its time. */
+  /**
+   * Seconds until all are trained, without evaluations. Undefined if a trial made no update in its time. If runs
+   * may stop early it is an upper bound.
+   */
   readonly seconds: number | undefined;
-  /** Runs that were tried for some seconds. */
+  /** Runs that were timed. */
   readonly trials: number;
 }
 
 /**
- * How long the trainings will take: one run of each kind is trained for some seconds in a temporary folder. Runs are of
+ * Estimates how long the trainings will take: one run of each kind is trained for some seconds in a temporary folder. Runs are of
  * one kind if they have the same problem, model and batches, and a strategy that costs the same.
  */
 export async function estimate(runs: readonly PlannedRun[], options: EstimateOptions): Promise<Estimate> {
@@ -80,37 +83,66 @@ async function tryOut(
     const tried = { ...job, folder: join(folder, 'run'), config: resolvedYaml(trial), after: [] };
     const outcome = await run(tried, { onProgress, signal });
     clearTimeout(soon);
-    // Whatever is wrong with it is wrong with the runs to come.
+    // Anything wrong with it is wrong with the runs to come.
     if (outcome.state === 'failed') throw new InputError(`a trial of ${job.name} failed: ${outcome.reason}`);
-    return speedOf(timingsFile(tried.folder), (performance.now() - began) / 1000);
+    return speedOf(
+      timingsFile(tried.folder),
+      (performance.now() - began) / 1000,
+      isTimedByProcessor(job.cores, config),
+    );
   } finally {
     clearTimeout(limit);
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
+/**
+ * Whether a run takes as long as its processor time on a core of its own, so that a trial need not mind what else the
+ * machine does: not with several cores, of which some wait for others, nor on a device.
+ */
+function isTimedByProcessor(cores: number, { device = 'cpu' }: PlannedRun['config']): boolean {
+  return cores === 1 && device === 'cpu';
+}
+
+interface Timing {
+  readonly step: number;
+  readonly seconds: number;
+  readonly processor?: number;
+}
+
 /** The first line of the log comes after the validation of the untrained model and one update. */
-function speedOf(timings: string, total: number): Speed | undefined {
-  const times = (existsSync(timings) ? readMetrics(timings) : []) as { step: number; seconds: number }[];
-  const gaps = times
-    .slice(1)
-    .flatMap(({ step, seconds }, i) => (step > times[i].step ? [seconds - times[i].seconds] : []));
+function speedOf(timings: string, total: number, byProcessor: boolean): Speed | undefined {
+  const times = (existsSync(timings) ? readMetrics(timings) : []) as unknown as Timing[];
+  const timeOf = ({ seconds, processor = seconds }: Timing): number => (byProcessor ? processor : seconds);
+  const gaps = times.slice(1).flatMap((one, i) => (one.step > times[i].step ? [timeOf(one) - timeOf(times[i])] : []));
   if (gaps.length === 0) return undefined;
   const update = gaps.sort((a, b) => a - b)[gaps.length >> 1];
   return {
     start: Math.max(0, total - times.at(-1)!.seconds),
     update,
-    validation: Math.max(0, times[0].seconds - update),
+    validation: Math.max(0, timeOf(times[0]) - update),
   };
 }
 
 function kindOf({ config }: PlannedRun): string {
-  const { kind, model, batch } = config.problem as { kind: string; model?: unknown; batch?: unknown };
+  const costs = Object.entries(config.problem).filter(([key]) => !WITHOUT_COST.has(key));
   const { name } = config.strategy;
   const strategy = strategyNamed(name)?.extraCost === undefined ? '' : name;
-  return JSON.stringify([kind, model, batch, strategy, config.threads, config.workers]);
+  return JSON.stringify([costs, strategy, config.threads, config.workers]);
 }
 
-/** How long a trial goes on after its first update, and how long it may take altogether. */
+/** Keys of a problem that do not change how long an update takes. */
+const WITHOUT_COST: ReadonlySet<string> = new Set([
+  'main',
+  'learning',
+  'learningRate',
+  'smoothing',
+  'latencyWeight',
+  'varianceWeight',
+  'threshold',
+  'warmStart',
+]);
+
+/** How long a trial continues after its first update, and how long it may take altogether. */
 const TRIAL_SECONDS = 3;
 const MOST_SECONDS = 90;

@@ -11,11 +11,11 @@ const axes = z.record(z.string(), z.union([z.array(z.unknown()).min(1), z.record
 
 const seeds = z
   .union([z.int().min(1), z.array(z.int().min(0)).min(1)])
-  .describe('Seeds that everything is run with: a list, or a number n for 1, 2, …, n.');
+  .describe('Seeds of all runs: a list, or a number n for 1, 2, …, n.');
 
 const after = z
   .array(z.string().regex(/^(evaluate|export|forecast)( |$)/))
-  .describe('Verbs of the tool that follow a training, with their flags, such as "evaluate --k 1,3".');
+  .describe('Commands to run after a training, with their flags, such as "evaluate --k 1,3".');
 
 export const groupSchema = z.strictObject({
   name: z
@@ -26,56 +26,53 @@ export const groupSchema = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe("Path, relative to this file, of a training configuration for this group in place of the grid's."),
+    .describe("Path, relative to this file, of a training configuration for this group instead of the grid's."),
   set: settings
     .default({})
     .describe('Keys of the training configuration, with dots, and their values in all runs of the group.'),
   grid: axes
     .default({})
-    .describe(
-      'Keys and the values that they take in turn, every combination of them: a list, or a map of labels to values.',
-    ),
+    .describe('Keys and the values they take, in every combination: a list, or a map of labels to values.'),
   seeds: seeds.optional(),
   after: after.optional(),
   select: z
     .strictObject({
-      over: axes.describe('Keys and the values to choose among, for each combination of the grid.'),
-      seeds: z
-        .array(z.int().min(0))
-        .min(1)
-        .optional()
-        .describe("Seeds to choose with. When left out: the group's first."),
+      over: axes.describe('Keys and the values to choose from, for each combination of the grid.'),
+      seeds: z.array(z.int().min(0)).min(1).optional().describe("Seeds to choose with. Default: the group's first."),
       search: z
         .enum(['all', 'halving'])
         .default('all')
         .describe(
-          'all: every candidate is trained to the end. halving: all for a short time, then the best of them for longer, and so on; those that go on are resumed.',
+          'all: every candidate is trained to the end. halving: all for a short time, then the best of them for longer, and so on; survivors are resumed.',
         ),
       factor: z
         .int()
         .min(2)
         .default(3)
-        .describe('halving: of so many candidates one goes on, for as many times as long.'),
+        .describe('halving: one in this many candidates continues, for this many times as long.'),
       episodes: z
         .int()
         .min(1)
         .optional()
         .describe(
-          'halving: episodes of the first round. When left out: so that the last round is the whole training at most.',
+          'halving: episodes of the first round. Default: such that the last round is at most the whole training.',
         ),
     })
     .optional()
-    .describe('Settings chosen by the validation performance, with which the group is then run with all its seeds.'),
+    .describe('Settings to choose by validation performance; the group is then run with them and all its seeds.'),
   atBestWait: z
     .string()
     .min(1)
     .optional()
-    .describe("Key that is given the k* of a run's main task; the group is run when waitKStar has been found."),
+    .describe("Key that is set to the k* of a run's main task; the group runs once waitKStar is known."),
   warmStart: z
     .string()
     .min(1)
     .optional()
-    .describe('Group whose run with the same main task and seed gives the start parameters; it is run first.'),
+    .describe(
+      'Group whose run with the same main task and seed provides the initial parameters; it runs first. If its problem is ' +
+        'of another kind, with other main tasks, it must have one run for each seed.',
+    ),
 });
 
 /** A sweep, as a file describes it. */
@@ -84,24 +81,22 @@ export const gridSchema = z.strictObject({
     .string()
     .regex(/^\w[\w.=,+-]*$/)
     .optional()
-    .describe('Name of the folder in which the run folders are made. When left out, the name of the file.'),
-  out: z.string().min(1).default('runs').describe('Folder in which that folder is made.'),
+    .describe('Name of the folder that will contain the run folders. Default: the name of the file.'),
+  out: z.string().min(1).default('runs').describe('Folder that will contain that folder.'),
   base: z
     .string()
     .min(1)
     .describe(
-      'Path, relative to this file, of the training configuration that all is laid over, unless a group has its own.',
+      'Path, relative to this file, of the training configuration that everything is based on, unless a group has its own.',
     )
     .meta({ examples: ['../toy.yaml'] }),
   set: settings
     .default({})
     .describe(
-      'Keys of the training configuration, with dots, and their values in all runs. {data} in a text, here and in groups, stands for the folder that --data names.',
+      'Keys of the training configuration, with dots, and their values in all runs. {data} in a string, here and in groups, stands for the folder given with --data.',
     ),
   seeds: seeds.default(1),
-  after: after
-    .optional()
-    .describe(`${after.description} When left out: evaluate, where there is something to evaluate.`),
+  after: after.optional().describe(`${after.description} Default: evaluate, if there is something to evaluate.`),
   groups: z
     .array(groupSchema)
     .min(1)
@@ -111,20 +106,18 @@ export const gridSchema = z.strictObject({
     .strictObject({
       among: z
         .string()
-        .describe('Name of the group of runs to choose among, each trained on one wait.')
+        .describe('Name of the group of runs to choose from, each trained on one wait.')
         .meta({ examples: ['wait'] }),
       for: z
         .array(z.int().min(1))
         .min(1)
         .describe('Main tasks k.')
         .meta({ examples: [[1, 3]] }),
-      split: z.string().min(1).default('valid').describe('Split whose loss decides.'),
-      beam: z.int().min(1).default(5).describe('Beam of the test.'),
+      split: z.string().min(1).default('valid').describe('Split whose loss decides the choice.'),
+      beam: z.int().min(1).default(5).describe('Beam size for the test.'),
     })
     .optional()
-    .describe(
-      "The paper's wait-k*: for each k, of the models trained on one wait, the one that is best on wait-k in validation.",
-    ),
+    .describe("The paper's wait-k*: for each k, the model trained on one wait that validates best on wait-k."),
 });
 
 /** The checked content of a grid file. */
@@ -135,7 +128,7 @@ export type GroupConfig = GridConfig['groups'][number];
 export interface Grid {
   readonly file: string;
   readonly config: GridConfig;
-  /** Where each key was said. */
+  /** Where each key was set. */
   readonly places: Source['places'];
   readonly name: string;
   /** Path of the training configuration of each group. */
@@ -143,9 +136,9 @@ export interface Grid {
 }
 
 /**
- * Reads and checks a grid; what it says of the training configuration is checked when the sweep is planned.
+ * Reads and checks a grid; its keys of the training configuration are checked when the sweep is planned.
  *
- * @param seeds in place of those that the grid and its groups name
+ * @param seeds instead of those that the grid and its groups name
  */
 export function loadGrid(file: string, seeds?: readonly number[]): Grid {
   const keys = keySchema(gridSchema);
@@ -170,10 +163,10 @@ function withSeeds(config: GridConfig, seeds: readonly number[]): GridConfig {
 }
 
 /**
- * What a grid sets, in all runs or along an axis, with `{data}` in its texts replaced by a folder, so that one grid can
- * name several data sets that lie beside each other, wherever they are.
+ * What a grid sets, in all runs or along an axis, with `{data}` in its strings replaced by a folder, so that one grid can
+ * name several data sets in that folder.
  *
- * @param data undefined: none was given; a grid that needs one is refused
+ * @param data undefined: none was given; a grid that needs one is rejected
  */
 export function withDataFolder({ config, places, file }: Grid, data: string | undefined): GridConfig {
   let isUsed = false;
@@ -203,7 +196,7 @@ function missing(key: string, places: Source['places']): never {
   throw new InputError(sentence, { ...places.get(key), key });
 }
 
-/** A value with every text in it replaced; `at` is its key in the grid. */
+/** A value with every string in it replaced; `at` is its key in the grid. */
 function mapTexts(value: unknown, at: string, replace: (text: string, key: string) => string): unknown {
   if (typeof value === 'string') return replace(value, at);
   if (Array.isArray(value)) return value.map((item, i) => mapTexts(item, `${at}.${i}`, replace));
@@ -211,14 +204,14 @@ function mapTexts(value: unknown, at: string, replace: (text: string, key: strin
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTexts(item, `${at}.${key}`, replace)]));
 }
 
-/** Keys of the training configuration and the values that each takes in turn: a list, or a map of labels to values. */
+/** Keys of the training configuration and the values of each: a list, or a map of labels to values. */
 export type Axes = Readonly<Record<string, readonly unknown[] | Readonly<Record<string, unknown>>>>;
 
 /** One value for each axis. */
 export interface Point {
   /** Short name of each axis, and label of its value. */
   readonly labels: Readonly<Record<string, string>>;
-  /** What is laid over the training configuration. */
+  /** What overrides the training configuration. */
   readonly layers: readonly Source[];
 }
 
@@ -254,7 +247,7 @@ export function countCombinations(axes: Axes): number {
   return Object.values(axes).reduce((product, values) => product * Object.keys(values).length, 1);
 }
 
-/** As few of the last words of each key as tell it from the others; `strategy.name` is called `strategy`. */
+/** The shortest suffix of each key that distinguishes it from the others; `strategy.name` is called `strategy`. */
 export function axisNames(keys: readonly string[]): Map<string, string> {
   const words = keys.map((key) => key.replace(/\.(name|kind|preset)$/, '').split('.'));
   return new Map(
@@ -298,7 +291,7 @@ function labelOf(value: unknown): string | undefined {
 }
 
 /**
- * A key with dots and its value as a layer of a training configuration. `from` is where the value stands in the grid:
+ * A dotted key and its value as a layer of a training configuration. `from` is the place of the value in the grid:
  * errors name that line.
  */
 export function settingLayer(key: string, value: unknown, from: string, places: Source['places']): Source {
@@ -311,7 +304,7 @@ export function settingLayer(key: string, value: unknown, from: string, places: 
     });
   }
   const owner = OWNED[key];
-  if (owner !== undefined) throw new InputError(`${key} is not set like this, ${owner}`, { ...place, key: from });
+  if (owner !== undefined) throw new InputError(`${key} cannot be set here, ${owner}`, { ...place, key: from });
 
   const own = new Map<string, Where>();
   for (const [i] of words.entries()) own.set(words.slice(0, i + 1).join('.'), place);
@@ -329,7 +322,7 @@ export function settingLayers(
   return Object.entries(settings).map(([key, value]) => settingLayer(key, value, `${at}.${key}`, places));
 }
 
-/** Keys that a sweep gives to each run itself, and how they are to be said instead. */
+/** Keys that a sweep sets for each run, and how to set them instead. */
 const OWNED: Readonly<Record<string, string>> = {
   seed: 'expected it under seeds',
   name: 'the sweep names its runs',

@@ -8,57 +8,57 @@ import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { builtFile, fileError, makeFolder, readJsonFile, writeFileAtomic } from '../files.js';
 import { parseSource } from '../run/config/sources.js';
-import { requireSameConfig } from '../run/folder.js';
+import { requireSameConfig, runConfigFile } from '../run/folder.js';
 import { hasResult, isRun, LogTail, metricsFile, openRun, readMetrics } from '../run/index.js';
 import { INTERRUPTED } from '../run/progress.js';
 import { strategyNamed } from '../schedule/index.js';
 
 /** One run of a sweep: processes of the tool that end in a finished run folder. */
 export interface Job {
-  /** Name of the run folder, unique and the same whenever the grid is the same. */
+  /** Name of the run folder, unique and determined by the grid. */
   readonly name: string;
   /** The run folder. */
   readonly folder: string;
   /** Configuration of the run, complete, as YAML. */
   readonly config: string;
   /**
-   * What is run once the training has ended: a verb of the tool and its flags, e.g. [['evaluate', '--k', '1,3']]; the run
-   * folder is put between them. A run may be submitted again with other verbs, once it has ended: it is then not trained
-   * a second time, and verbs that have been run are not run again.
+   * What to run after the training: a command of the tool and its flags, e.g. [['evaluate', '--k', '1,3']]; the run
+   * folder is inserted between them. Once a run has ended it may be submitted again with other commands: it is not trained
+   * a second time, and commands that have been run are not run again.
    */
   readonly after: readonly (readonly string[])[];
-  /** Cores it keeps busy: `coresOf` its configuration. */
+  /** Cores it uses: `coresOf` its configuration. */
   readonly cores: number;
-  /** Train for so many updates at first; submitted again, the run goes on from there. Default: to the end. */
+  /** Train for this many updates at first; submitted again, the run continues from there. Default: to the end. */
   readonly until?: number;
 }
 
-/** How far a job is. */
+/** Progress of a job. */
 export interface JobProgress {
   /** Updates made. */
   readonly step: number;
-  /** Updates of the whole run; undefined if it is not known beforehand. */
+  /** Updates of the whole run; undefined if not known in advance. */
   readonly steps: number | undefined;
   /** Best validation performance so far, if there was a validation. */
   readonly best?: number;
 }
 
-/** How a job has ended. */
+/** Outcome of a job. */
 export type Outcome =
   | { readonly state: 'done' }
   /** The reason is one sentence, without secrets. */
   | { readonly state: 'failed'; readonly reason: string }
-  /** It was asked to stop and has saved itself: submitted once more, it goes on. */
+  /** It was asked to stop and saved its state: submitted again, it continues. */
   | { readonly state: 'stopped' };
 
 /** Where jobs are run: processes on this machine, or workers that listen to a queue. */
 export interface Executor {
   /**
-   * Runs a job, or resumes it if its folder is there, and settles when it has ended; it takes as many as it likes.
-   * `onProgress` is called when the job begins, and whenever it has got further.
+   * Runs a job, or resumes it if its folder exists, and settles when it has ended; it accepts any number of jobs.
+   * `onProgress` is called when the job begins, and whenever it makes progress.
    */
   submit(job: Job, onProgress: (progress: JobProgress) => void): Promise<Outcome>;
-  /** Lets what is running save itself and stop; what had not begun is given back (its outcome: stopped). */
+  /** Lets running jobs save their state and stop; jobs that had not started are returned (outcome: stopped). */
   close(): Promise<void>;
 }
 
@@ -69,8 +69,8 @@ export interface RunJobOptions extends StopOptions {
 }
 
 /**
- * Does what is left of a job: trains, or resumes what was interrupted, or leaves a finished training alone, and runs
- * those verbs of `after` that have not been run. A folder that holds a run with another configuration is refused.
+ * Does the rest of a job: trains, or resumes an interrupted training, or keeps a finished one, and runs
+ * those commands of `after` that have not been run. A folder that holds a run with another configuration is rejected.
  */
 export async function runJob(job: Job, options: RunJobOptions = {}): Promise<Outcome> {
   try {
@@ -91,12 +91,12 @@ export async function runJob(job: Job, options: RunJobOptions = {}): Promise<Out
   }
 }
 
-/** Whether there is nothing left to do. A folder that holds a run with another configuration is refused. */
+/** Whether there is nothing left to do. A folder that holds a run with another configuration is rejected. */
 export function isDone(job: Job): boolean {
   return isPaused(job) || (isTrained(job) && verbsLeft(job).length === 0);
 }
 
-/** Whether the run has come as far as it is to come for now. */
+/** Whether the run has got as far as it should for now. */
 function isPaused(job: Job): boolean {
   const { folder, until } = job;
   if (until === undefined || !isRun(folder)) return false;
@@ -122,7 +122,7 @@ function episodesOf(folder: string): { readonly step: number; readonly performan
 function isTrained({ folder, config }: Job): boolean {
   if (!isRun(folder)) return false;
   const run = openRun(folder);
-  requireSameConfig(run.config, parseSource(config, folder).values, join(folder, 'config.yaml'));
+  requireSameConfig(run.config, parseSource(config, folder).values, runConfigFile(folder));
   // The result is written last, after the state.
   return run.info.state === 'finished' && hasResult(folder);
 }
@@ -146,8 +146,8 @@ async function train(job: Job, options: RunJobOptions): Promise<Outcome> {
 }
 
 /**
- * Follows a run that another process trains: how far it is, if it has logged something since the last call. It only
- * informs: a log that cannot be read now, and lines that are none of a log, are passed over.
+ * Follows a run that another process trains: its progress, if it has logged something since the last call. It only
+ * informs: a log that cannot be read now, and lines that are not records, are skipped.
  */
 export function followed(run: string, steps: number | undefined): () => JobProgress | undefined {
   const tail = new LogTail(metricsFile(run));
@@ -174,13 +174,13 @@ export function followed(run: string, steps: number | undefined): () => JobProgr
 
 function trainArguments({ folder, config }: Job): string[] {
   if (isRun(folder)) return ['train', folder, '--resume'];
-  const file = join(folder, 'config.yaml');
+  const file = runConfigFile(folder);
   makeFolder(folder);
   writeFileAtomic(file, config);
   return ['train', file, '--set', `out=${JSON.stringify(dirname(folder))}`, '--set', `name=${basename(folder)}`];
 }
 
-/** E·S; undefined for a strategy that trains several models in turn. */
+/** E·S; undefined for a strategy that trains several models in sequence. */
 function updatesOf(config: string): number | undefined {
   const { training, strategy } = parseSource(config, 'config.yaml').values as {
     training: { episodes: number; steps: number };
@@ -201,7 +201,7 @@ function verbsDone(job: Job): string[][] {
 
 const journalSchema = z.object({ done: z.array(z.array(z.string())) });
 
-/** Where a run folder remembers which verbs have been run. */
+/** Where a run folder records which commands have been run. */
 function journalOf({ folder }: Job): string {
   return join(folder, 'job.json');
 }
@@ -219,9 +219,9 @@ export interface StopOptions {
 
 /**
  * Runs the tool as a separate process. When `signal` fires, or when this process dies, it is asked to save its state and
- * stop. It does not get the Ctrl-C that a terminal sends to all.
+ * stop. It does not receive the Ctrl-C that a terminal sends to all.
  */
-export async function runTool(args: readonly string[], { signal, kill }: StopOptions = {}): Promise<Outcome> {
+async function runTool(args: readonly string[], { signal, kill }: StopOptions = {}): Promise<Outcome> {
   if (signal?.aborted) return { state: 'stopped' };
   const tether = pathToFileURL(builtFile('sweep/tether.js')).href;
   const child = spawn(process.execPath, ['--import', tether, builtFile('cli/main.js'), ...args], {
@@ -256,8 +256,8 @@ export async function runTool(args: readonly string[], { signal, kill }: StopOpt
 const children = new Set<ChildProcess>();
 
 /**
- * Ctrl-Z stops this process and, as the terminal does not reach them, its children too; `fg` and `bg` continue all. The
- * children get SIGSTOP: they are in sessions of their own without a terminal, where SIGTSTP has no effect.
+ * Ctrl-Z stops this process and also its children, which the terminal does not reach; `fg` and `bg` continue all. The
+ * children get SIGSTOP: they are in their own sessions without a terminal, where SIGTSTP has no effect.
  */
 function pauseWithUs(child: ChildProcess): () => void {
   if (children.size === 0) {

@@ -3,7 +3,7 @@ import { runJob } from './job.js';
 
 /** How many jobs run at a time on this machine, and how. */
 export interface LocalExecutorOptions {
-  /** Cores that the running jobs keep busy together; a job that needs more than there are runs alone. */
+  /** Cores used by all running jobs together; a job that needs more than there are runs alone. */
   readonly cores: number;
   /** What runs a job. Default `runJob`. */
   readonly run?: typeof runJob;
@@ -65,11 +65,11 @@ export class CoreBudget {
 
   constructor(
     private readonly cores: number,
-    /** The greatest number of jobs at a time. */
+    /** The maximum number of concurrent jobs. */
     private readonly jobs = Number.POSITIVE_INFINITY,
   ) {}
 
-  /** Whether a job may begin. One that asks for more cores than there are may, as soon as it is alone. */
+  /** Whether a job may begin. One that needs more cores than there are may, once it is alone. */
   fits(cores: number): boolean {
     return this.lent.size === 0 || (this.lent.size < this.jobs && cores <= this.free);
   }
@@ -84,7 +84,7 @@ export class CoreBudget {
     };
   }
 
-  /** Resolves when something is given back. */
+  /** Resolves when cores are returned. */
   change(): Promise<void> {
     return new Promise((resolve) => this.waiting.push(resolve));
   }

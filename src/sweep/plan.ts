@@ -19,22 +19,23 @@ import {
 } from './grid.js';
 import type { Job } from './job.js';
 
-/** What a sweep has to know of a training configuration. */
+/** What a sweep needs from a training configuration. */
 export interface RunConfig extends Division {
   readonly problem: { readonly kind: string; readonly main?: number };
   readonly strategy: { readonly name: string; readonly task?: string | number | null };
   readonly training: { readonly episodes: number; readonly steps: number };
+  readonly earlyStopping?: { readonly patience: number | null };
 }
 
-/** What configurations are checked by, and what is laid over them. */
+/** How configurations are checked, and what overrides them. */
 export interface PlanOptions {
   /** Of training configurations. */
   readonly schema: z.ZodType<RunConfig>;
-  /** Assignments laid over the base and what the grid sets for all runs. Default none. */
+  /** Assignments that override the base and what the grid sets for all runs. Default none. */
   readonly set?: readonly string[];
-  /** What `{data}` stands for in the values of the grid. Default nothing: a grid that has it is refused. */
+  /** What `{data}` stands for in the values of the grid. Default nothing: a grid that has it is rejected. */
   readonly data?: string;
-  /** Folder in which that of the sweep is made. Default that of the grid. */
+  /** Parent folder of the sweep's. Default that of the grid. */
   readonly out?: string;
   /** Whether runs of a problem are evaluated unless the grid says otherwise. Default: none are. */
   readonly evaluated?: (problem: RunConfig['problem']) => boolean;
@@ -43,7 +44,7 @@ export interface PlanOptions {
 /** What a sweep will do. */
 export interface Plan {
   readonly grid: Grid;
-  /** Assignments laid over what the grid sets for all runs. */
+  /** Assignments that override what the grid sets for all runs. */
   readonly set: readonly string[];
   /** What `{data}` stands for. */
   readonly data: string | undefined;
@@ -57,28 +58,28 @@ export interface Plan {
 export interface PlannedGroup {
   readonly name: string;
   readonly seeds: readonly number[];
-  /** Seeds that settings are chosen with. */
+  /** Seeds used to choose settings. */
   readonly selectSeeds: readonly number[];
   /** How settings are chosen, if not by training all candidates to the end. */
   readonly halving: Pick<NonNullable<GroupConfig['select']>, 'factor' | 'episodes'> | undefined;
   readonly settings: readonly PlannedSetting[];
-  /** Key that is given the k* of the main task. */
+  /** Key that is set to the k* of the main task. */
   readonly atBestWait: string | undefined;
-  /** Group of the runs that give the start parameters. */
+  /** Group of the runs that provide the initial parameters. */
   readonly warmStart: string | undefined;
 }
 
 /** A combination of the grid. */
 export interface PlannedSetting {
   readonly labels: Point['labels'];
-  /** Variants of it, of which validation chooses one; a single one if there is nothing to choose. */
+  /** Its variants, from which validation chooses one; a single one if there is nothing to choose. */
   readonly variants: readonly PlannedVariant[];
 }
 
 export interface PlannedVariant {
   /** Of what is chosen. */
   readonly labels: Point['labels'];
-  /** The run with a seed; `filled` are keys whose values are known only once other runs have ended. */
+  /** The run with a seed; `filled` holds keys whose values are known only once other runs have ended. */
   run(seed: number, filled?: Readonly<Record<string, unknown>>): PlannedRun;
 }
 
@@ -92,7 +93,7 @@ export interface PlannedRun {
   readonly job: Job;
 }
 
-/** Runs of a grid, candidates included, without making a list of them. */
+/** Number of runs of a grid, candidates included, without listing them. */
 export function countRuns({ config }: Grid): number {
   const counts = config.groups.map((group) => {
     const { seeds, selectSeeds } = seedsOf(config, group);
@@ -150,7 +151,7 @@ export function planSweep(grid: Grid, options: PlanOptions): Plan {
       const bySeed = new Map(seeds.concat(selectSeeds).map((seed) => [seed, make(seed, {})]));
       const first = bySeed.get(seeds[0])!;
       requireShortName(first, grid);
-      // What is filled in later has some value of its kind for now, so that mistakes show before anything is run.
+      // Keys that are filled in later get a placeholder value, so that mistakes show before anything runs.
       if (group.atBestWait ?? group.warmStart) make(seeds[0], placeholders(group, first.config));
       const run = (seed: number, filled?: Readonly<Record<string, unknown>>) =>
         filled === undefined ? bySeed.get(seed)! : make(seed, filled);
@@ -169,10 +170,38 @@ export function planSweep(grid: Grid, options: PlanOptions): Plan {
       warmStart: group.warmStart,
     };
   });
+  requireStarts(groups, places);
   return { grid, set: options.set ?? [], data: options.data, folder, groups, waitKStar: config.waitKStar };
 }
 
-/** Runs that are known before anything has been chosen, in the order in which they are begun. */
+/**
+ * Whether a run can provide another's initial parameters, judging by the main task: if the tasks of the two are of
+ * one kind it must be the same, but a main wait says nothing about a latency weight.
+ */
+export function canStart(first: RunConfig, then: RunConfig): boolean {
+  return first.problem.kind !== then.problem.kind || first.problem.main === then.problem.main;
+}
+
+/** Each run of a group with `warmStart` has exactly one run to start from. */
+function requireStarts(groups: readonly PlannedGroup[], places: Source['places']): void {
+  for (const [g, { name, warmStart, settings, seeds }] of groups.entries()) {
+    const start = groups.find((other) => other.name === warmStart);
+    if (start === undefined) continue;
+    const { config } = settings[0].variants[0].run(seeds[0]);
+    const from = start.settings.filter(({ variants: [{ run }] }) => canStart(run(start.seeds[0]).config, config));
+    const key = `groups.${g}.warmStart`;
+    const refuse = (sentence: string): never => {
+      throw new InputError(sentence, { ...places.get(key), key });
+    };
+    if (from.length > 1) {
+      refuse(`expected one run of ${warmStart} for each seed to start ${name} from, found ${from.length}`);
+    }
+    const missing = seeds.find((seed) => !start.seeds.includes(seed));
+    if (missing !== undefined) refuse(`expected a run of ${warmStart} with seed ${missing}, which ${name} has`);
+  }
+}
+
+/** Runs that are known before anything has been chosen, in the order in which they are started. */
 export function plannedRuns({ groups }: Plan): { run: PlannedRun; candidate: boolean }[] {
   return groups.flatMap(({ settings, seeds, selectSeeds }) =>
     settings.flatMap(({ variants }) => {
@@ -193,7 +222,7 @@ function seedsOf(config: GridConfig, group: GroupConfig) {
   return { seeds, selectSeeds: [...new Set(group.select?.seeds ?? seeds.slice(0, 1))] };
 }
 
-/** The verbs after a training; an evaluation keeps as many cores busy as the training did. */
+/** The commands after a training; an evaluation uses as many cores as the training did. */
 function verbsOf(given: readonly string[] | undefined, config: RunConfig, evaluated: PlanOptions['evaluated']) {
   const verbs = given ?? (evaluated?.(config.problem) ? ['evaluate'] : []);
   return verbs.map((text) => {
@@ -218,7 +247,7 @@ function requireHalving(over: Axes, { strategy }: RunConfig, at: string, places:
   const extent = Object.keys(over).find((key) => key.split('.')[0] === 'training');
   if (extent !== undefined) refuse('halving compares after equal numbers of updates', `${at}.over.${extent}`);
   if (strategyNamed(strategy.name)?.severalModels) {
-    refuse(`halving cannot pause ${strategy.name}, which trains several models in turn`, `${at}.search`);
+    refuse(`halving cannot pause ${strategy.name}, which trains several models in sequence`, `${at}.search`);
   }
 }
 
@@ -229,7 +258,7 @@ function requireShortName({ name }: PlannedRun, { file }: Grid): void {
   });
 }
 
-/** Groups have names of their own and refer only to what comes before; no key is on two axes. */
+/** Groups have unique names and refer only to earlier ones; no key is on two axes. */
 function requireReferences({ config, places }: Grid): void {
   const refuse = (sentence: string, at: string): never => {
     throw new InputError(sentence, { ...places.get(at), key: at });
@@ -246,12 +275,12 @@ function requireReferences({ config, places }: Grid): void {
     const at = `groups.${g}`;
     if (names.indexOf(name) !== g) refuse(`two groups are called ${name}`, `${at}.name`);
     const twice = Object.keys(select?.over ?? {}).find((key) => key in grid);
-    if (twice !== undefined) refuse('the key is in the grid already', `${at}.select.over.${twice}`);
+    if (twice !== undefined) refuse('the key is already in the grid', `${at}.select.over.${twice}`);
     if (warmStart !== undefined && indexOf(warmStart, `${at}.warmStart`) >= g) {
-      refuse(`expected a group that comes before this one, found ${warmStart}`, `${at}.warmStart`);
+      refuse(`expected an earlier group, found ${warmStart}`, `${at}.warmStart`);
     }
     if (atBestWait !== undefined && (among === undefined || among >= g)) {
-      refuse('expected waitKStar in this file, among a group that comes before this one', `${at}.atBestWait`);
+      refuse('expected waitKStar in this file, with an earlier group', `${at}.atBestWait`);
     }
   }
 }

@@ -42,9 +42,9 @@ export interface RunRecord {
   readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'stopped';
   /** Why it failed. */
   readonly reason?: string;
-  /** Updates that a search has let it make so far; absent where it is trained to its end. */
+  /** Updates that a search has let it make so far; absent if it is trained to its end. */
   readonly until?: number;
-  /** Time it took in this sweep; absent where it had been done before. */
+  /** Time it took in this sweep; absent if it had been done before. */
   readonly seconds?: number;
 }
 

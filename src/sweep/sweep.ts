@@ -15,6 +15,7 @@ import {
 import type { Executor, Job, JobProgress, Outcome } from './job.js';
 import { isDone } from './job.js';
 import {
+  canStart,
   type Plan,
   type PlannedGroup,
   type PlannedRun,
@@ -63,7 +64,7 @@ export async function runSweep(plan: Plan, { executor, signal, onChange }: Sweep
     return ledger.close();
   } finally {
     signal?.removeEventListener('abort', close);
-    // Nothing may go on in a folder that this sweep no longer holds.
+    // Nothing may continue in a folder that this sweep no longer holds.
     await close();
     lock?.release();
   }
@@ -95,7 +96,7 @@ async function runGroups(plan: Plan, ledger: Ledger, submit: Submit): Promise<vo
   await Promise.all([...all, bestWaits]);
 }
 
-/** Finds a job done, runs it, or refuses it because its folder holds something else. */
+/** Finds a job done, runs it, or rejects it because its folder holds something else. */
 export async function settle(
   job: Job,
   executor: Executor,
@@ -127,7 +128,7 @@ function fillings(
     filled[atBestWait] = wait;
   }
   if (warmStart !== undefined) {
-    const start = starts.find(({ run }) => run.seed === seed && run.config.problem.main === main);
+    const start = starts.find(({ run }) => run.seed === seed && canStart(run.config, config));
     if (start?.outcome.state !== 'done') return `there is no finished run of ${warmStart} to start from`;
     filled[WARM_START] = start.run.job.folder;
   }

@@ -57,6 +57,7 @@ export { forwardAlgorithm, monotonicAlignment } from './ops/monotonic.js';
 export * from './ops/norm.js';
 export * from './ops/reduce.js';
 export * from './ops/shape.js';
+export { type Placement, placement } from './placement.js';
 export {
   type DeviceFeeds,
   DeviceValue,

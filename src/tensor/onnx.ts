@@ -40,7 +40,7 @@ export class OnnxGraph {
   private readonly renamed = new Map<string, string>();
   private counter = 0;
 
-  /** Names in a graph that is the `body` of a node begin with a prefix of their own: they must not meet those outside. */
+  /** Names in a graph that is the `body` of a node begin with their own prefix: they must not meet those outside. */
   constructor(private readonly prefix = '') {}
 
   input(name: string, dtype: DType, shape: readonly Dim[]): string {
@@ -48,7 +48,7 @@ export class OnnxGraph {
     return name;
   }
 
-  /** Makes a value visible under a name of its own: by renaming where a node produces it, else by a copy. */
+  /** Makes a value visible under its own name: by renaming where a node produces it, else by a copy. */
   output(name: string, value: string, dtype: DType, shape: readonly Dim[]): void {
     if (this.produced.has(value) && !this.renamed.has(value)) this.renamed.set(value, name);
     else this.nodes.push({ type: 'Identity', domain: '', inputs: [value], outputs: [name], attributes: {} });
@@ -160,7 +160,7 @@ export class OnnxGraph {
 
 /**
  * Nodes that no other node reads, at the end and the last of them first: the runtime begins with the last node and computes
- * what it needs, then the one before, and so on. So a gradient is computed where it stands, not after all others.
+ * what it needs, then the previous one, and so on. So a gradient is computed where it stands, not after all others.
  */
 function lastFirst(nodes: readonly OnnxNode[]): OnnxNode[] {
   const read = new Set(nodes.flatMap(({ inputs }) => inputs));

@@ -177,7 +177,7 @@ export class Session {
   private randomInputs(sizes: ReadonlyMap<string, number>, key: Run['dropoutKey']): Record<string, OrtTensor> {
     if (key === undefined) throw new Error('this program has dropout: a run needs a dropoutKey');
     if (key === NO_DROPOUT && this.executable.masks.some(({ keep }) => keep === undefined)) {
-      throw new Error('this program draws noise besides dropout: a run needs a dropoutKey');
+      throw new Error('this program also draws noise: a run needs a dropoutKey');
     }
     this.masks ??= new MaskMemory();
     return this.executable.masksInside ? this.maskWords(key, this.masks) : this.maskArrays(sizes, key, this.masks);
@@ -186,7 +186,7 @@ export class Session {
   private maskWords(key: MaskKey | typeof NO_DROPOUT, memory: MaskMemory): Record<string, OrtTensor> {
     const { masks } = this.executable;
     if (key !== NO_DROPOUT && key[2] !== 'portable') {
-      throw new RangeError('this program makes its dropout masks by the portable hash: the key must say so');
+      throw new RangeError('this program makes its dropout masks with the portable hash: the key must say so');
     }
     const words = masks.flatMap(({ keep }, site) => memory.portableWords(siteKey(key, site), dropping(key, keep)));
     const scales = masks.map(({ keep }) => 1 / dropping(key, keep));

@@ -79,7 +79,7 @@ export interface Op<A extends Attributes = Attributes> {
   infer(inputs: readonly TensorType[], attributes: A): TensorType[];
   /** Writes the operation into the backend's graph and returns the names of its outputs. */
   lower(to: Lowering, inputs: readonly string[], node: Node): string[];
-  /** Gradients of the inputs, given those of the outputs (undefined where nothing flows). Absent: no gradient. */
+  /** Gradients of the inputs, given those of the outputs (undefined if nothing flows). Absent: no gradient. */
   gradient?(node: Node, outputGradients: readonly (Tensor | undefined)[]): (Tensor | undefined)[];
   /** True when two nodes with equal inputs and attributes may be merged. Default true. */
   readonly shareable?: boolean;

@@ -8,25 +8,30 @@ import {
   SCHEDULES,
   WEIGHT_DECAY_MEANING,
 } from '../schedule/problem-kind.js';
+import { FEATURES, ORIGIN } from './features.js';
 import { modelSchema } from './model/config.js';
 
 const auto = z.literal('auto');
-const pairs = z.int().min(1).default(5000).describe('Training pairs; 300 more are for validation, 300 for the test.');
+const pairs = z
+  .int()
+  .min(1)
+  .default(5000)
+  .describe('Training pairs; another 300 are for validation and 300 for testing.');
 
 const dataSchema = z
   .discriminatedUnion('from', [
     z.strictObject({
-      from: z.literal('toy').describe('A made-up pair of languages in which waiting matters, made on the spot.'),
-      seed: z.int().min(0).default(1).describe('Of the words and sentences; apart from the seed of the run.'),
+      from: z.literal('toy').describe('A synthetic language pair in which waiting matters, generated on the fly.'),
+      seed: z.int().min(0).default(1).describe("Seed of the words and sentences, independent of the run's."),
       pairs,
     }),
     z.strictObject({
       from: z
         .literal('verb-final')
         .describe(
-          'English with the verb at the end into plain English, made on the spot: readable, and waiting matters.',
+          'English with the verb at the end into plain English, generated on the fly: readable, and waiting matters.',
         ),
-      seed: z.int().min(0).default(1).describe('Of the sentences; apart from the seed of the run.'),
+      seed: z.int().min(0).default(1).describe("Seed of the sentences, independent of the run's."),
       pairs,
     }),
     z.strictObject({
@@ -40,7 +45,7 @@ const dataSchema = z
   ])
   .describe('Where the sentence pairs come from.');
 
-export type DataConfig = z.output<typeof dataSchema>;
+export type TranslationDataConfig = z.output<typeof dataSchema>;
 
 /** The `problem` of a configuration whose kind is `translation`. */
 export const translationSchema = z.strictObject({
@@ -49,24 +54,26 @@ export const translationSchema = z.strictObject({
   waits: z
     .union([z.int().min(1).max(1000), z.literal('full')])
     .default(13)
-    .describe('M: the tasks are wait-1 … wait-M. full: the one task is to translate when all has been read.'),
+    .describe(
+      'M: the tasks are wait-1 … wait-M. full: a single task, translating after the whole source has been read.',
+    ),
   main: z.int().min(1).max(1000).default(3).describe('k: the main task is wait-k.'),
   model: modelSchema,
   batch: section({
     tokens: z
       .union([z.int().min(1), auto])
       .default(4096)
-      .describe('Most target tokens in a batch, padding counted; auto: chosen with the preset of the model.'),
-    sentences: z.int().min(1).nullable().default(null).describe('Most sentence pairs in a batch; null: any number.'),
-    accumulate: z.int().min(1).default(1).describe('Batches whose gradients are added up for one update.'),
-  }).describe('Sentence pairs of similar length are put together.'),
+      .describe("Maximum target tokens in a batch, including padding; auto: chosen with the model's preset."),
+    sentences: z.int().min(1).nullable().default(null).describe('Maximum sentence pairs in a batch; null: any number.'),
+    accumulate: z.int().min(1).default(1).describe('Batches whose gradients are summed for one update.'),
+  }).describe('Batches of sentence pairs of similar length.'),
   smoothing: z.number().min(0).lt(1).default(0.1).describe('ε of label smoothing.'),
   learning: section({
     schedule: z.enum(SCHEDULES).default('inverse_sqrt').describe(SCHEDULE_MEANING),
     peak: z
       .union([z.number().positive(), auto])
       .default(5e-4)
-      .describe('η₁, reached at the end of the warm-up; auto: chosen with the preset of the model.'),
+      .describe("η₁, reached at the end of the warm-up; auto: chosen with the model's preset."),
     warmup: z
       .union([z.int().min(1), auto])
       .default(4000)
@@ -75,28 +82,26 @@ export const translationSchema = z.strictObject({
     betas: z
       .tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)])
       .default([0.9, 0.98])
-      .describe('Of Adam.'),
-    eps: z.number().positive().default(1e-8).describe('Of Adam.'),
+      .describe("Adam's β₁ and β₂."),
+    eps: z.number().positive().default(1e-8).describe("Adam's ε."),
     weightDecay: z.number().min(0).default(0).describe(WEIGHT_DECAY_MEANING),
-    clipNorm: z.number().positive().nullable().default(null).describe('Largest norm of the gradient; null: any.'),
+    clipNorm: z.number().positive().nullable().default(null).describe('Maximum norm of the gradient; null: any.'),
     ...learningKeys,
   }).describe('The optimiser and its learning rate.'),
   mainLoss: z
     .enum(['exact', 'estimated', 'cached'])
     .default('cached')
     .describe(
-      "Where the scheduler's feature of that name comes from: computed for every sentence, the same with products in 8 " +
-        'bits, or remembered from the last time that the sentence was trained on the main task.',
+      "How the scheduler's feature of that name is obtained: computed for every sentence, computed with 8-bit products, " +
+        'or remembered from the last time the sentence was trained on the main task.',
     ),
   validation: section({
     split: z.string().min(1).default('valid').describe('Split of the corpus.'),
     loss: z
       .enum(['plain', 'smoothed'])
       .default('plain')
-      .describe(
-        'Performance is minus this loss, in nats per token; smoothed: with label smoothing, as fairseq has it.',
-      ),
-    tokens: z.int().min(1).default(8192).describe('Most target tokens in a batch; without influence on the result.'),
+      .describe('Performance is minus this loss, in nats per token; smoothed: with label smoothing, as in fairseq.'),
+    tokens: z.int().min(1).default(8192).describe('Maximum target tokens in a batch; does not affect the result.'),
     reward: rewardShare('pairs'),
   }).describe('How the main task is validated.'),
   corruption: section({
@@ -105,15 +110,19 @@ export const translationSchema = z.strictObject({
       .min(0)
       .lt(1)
       .default(0)
-      .describe('Share of the pairs whose source has its halves swapped: short waits cannot learn from them; 0: none.'),
-    seed: z.int().min(0).default(1).describe('Which pairs; apart from the seed of the run.'),
-  }).describe('Spoils training pairs, so that a scheduler has something to find; validation and test stay clean.'),
+      .describe(
+        'Share of the pairs whose source halves are swapped, so that short waits cannot learn from them; 0: none.',
+      ),
+    seed: z.int().min(0).default(1).describe("Seed that chooses the pairs, independent of the run's."),
+  }).describe(
+    'Corrupts training pairs so that a scheduler has something to find; validation and test data stay clean.',
+  ),
   warmStart: z
     .string()
     .min(1)
     .nullable()
     .default(null)
-    .describe('Run folder whose best parameters the model starts with; null: with random ones.'),
+    .describe('Run folder whose best parameters initialise the model; null: random ones.'),
 });
 
 /** The checked `problem` of a configuration whose kind is `translation`. */
@@ -128,4 +137,13 @@ export const translationKind = problemKind({
   create: async (config, context) => (await import('./problem.js')).TranslationProblem.create(config, context),
   evaluate: async (run, flags) => (await import('./evaluate-run.js')).evaluateTranslationRun(run, flags),
   verbs: ['translate', 'export'],
+  evaluations: 'translations',
+  features: [...FEATURES, ORIGIN],
+  taskTitle: (main) => `k = ${main}`,
+  madeUpData: madeUpText,
 });
+
+/** The name of generated sentence pairs. */
+export function madeUpText({ from }: { readonly from?: unknown }): string | undefined {
+  return from === 'toy' ? 'toy languages' : from === 'verb-final' ? 'verb-final English' : undefined;
+}

@@ -197,7 +197,7 @@ function textOf(scores: readonly TranslationScores[], setting: string): string {
   ].join('\n');
 }
 
-/** The same latencies with the time of computing, where it was measured. */
+/** The same latencies with computation time, where it was measured. */
 function clockedTable(scores: readonly TranslationScores[], onlyWaits: boolean): string[] {
   const rows = scores.flatMap(({ k, policy, computationAware }) =>
     computationAware === undefined

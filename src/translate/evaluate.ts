@@ -19,8 +19,15 @@ import {
   type TokenizerName,
   tokenizers,
 } from '../metrics/index.js';
-import { type CheckpointChoice, dataDigest, dataName, type EvaluatedData, evaluationFolder } from '../run/index.js';
-import type { DataConfig } from './config.js';
+import {
+  type CheckpointChoice,
+  dataDigest,
+  dataName,
+  type EvaluatedData,
+  evaluationFolder,
+  writeScores,
+} from '../run/index.js';
+import { madeUpText, type TranslationDataConfig } from './config.js';
 import { type Decoded, type SearchOptions, searchDefaults, tooLong } from './decode/search.js';
 import {
   type ArrivingWord,
@@ -38,12 +45,12 @@ import { lowercase } from './text/pipeline.js';
 import { special } from './text/vocabulary.js';
 import { evaluatedData, openData } from './training.js';
 
-/** With which policies and which search to translate, and what. */
+/** What to translate, and with which policies and search. */
 export interface TranslationEvaluationOptions
   extends Pick<SearchOptions, 'beam' | 'earlyEnd' | 'lengthPenalty' | 'speculate'> {
   /** Policies to evaluate with, as `parsePolicies` reads them. Default the one that the model was trained for. */
   readonly policies?: readonly string[];
-  /** Further runs that the policies may choose among, with the same vocabularies. Default none. */
+  /** Additional runs that policies may choose from, with the same vocabularies. Default none. */
   readonly models?: readonly string[];
   /** Split of the corpus. Default `test`. */
   readonly split?: string;
@@ -51,11 +58,11 @@ export interface TranslationEvaluationOptions
   readonly corpus?: string;
   /** Tokeniser of sacreBLEU. Default that of the target language (`bleuTokenizer`). */
   readonly tokenize?: TokenizerName;
-  /** What the latency `simuleval` is counted in. Default characters for targets without spaces, else words. */
+  /** Unit of the latency `simuleval`. Default characters for targets without spaces, otherwise words. */
   readonly unit?: LatencyUnit;
   /**
-   * Translate sentence by sentence, as streams, and measure the time of computing, too: milliseconds that a source word
-   * (a character, where it is read by those) lasts. Default: sentences are translated together, without a clock.
+   * Translate sentence by sentence, as streams, and also measure computation time: milliseconds that a source word
+   * (or character, if it is read by characters) lasts. Default: sentences are translated together, without a clock.
    */
   readonly computationAware?: number;
   /** Default `best`. */
@@ -83,8 +90,8 @@ export interface TranslationScores {
   /** BLEU of the tokenised text, as multi-bleu.perl prints it. */
   readonly bleu: number;
   /**
-   * BLEU of the detokenised text, as sacreBLEU prints it, and what has to be known to repeat it. Case does not count
-   * (`case:lc`) where the run has put its text into lower case.
+   * BLEU of the detokenised text, as sacreBLEU prints it, and what is needed to reproduce it. Case is ignored
+   * (`case:lc`) if the run lowercases its text.
    */
   readonly sacrebleu: number;
   readonly signature: string;
@@ -101,16 +108,16 @@ export interface TranslationScores {
   readonly unit: LatencyUnit;
   /**
    * `stacl`: subwords and the length of the output. `simuleval`: words or characters and the length of the reference.
-   * Null where nothing was written at all.
+   * Null if nothing was written at all.
    */
   readonly latency: Readonly<Record<LatencyConvention, CorpusLatency | null>>;
-  /** `latency.simuleval` with the time of computing, where it was measured. */
+  /** `latency.simuleval` with computation time, where it was measured. */
   readonly computationAware?: {
     /** Milliseconds that a source word or character lasts. */
     readonly unitMilliseconds: number;
     readonly latency: CorpusLatency | null;
   };
-  /** Sentences translated per second, together in batches; one by one where the time of computing is measured. */
+  /** Sentences translated per second, together in batches; one by one where computation time is measured. */
   readonly speed: number;
   /** Folder of the outputs and of `instances.log`. */
   readonly folder: string;
@@ -118,9 +125,9 @@ export interface TranslationScores {
 
 /**
  * Translates a split of a corpus under one or more policies and scores it. Everything is kept in the run folder, as
- * `evaluation/<split>-<policy>-…/`, with the name of the data at its end where they are not the run's own: `output.txt`
+ * `evaluation/<split>-<policy>-…/`, with the name of the data as its suffix if they are not the run's own: `output.txt`
  * and `reference.txt` (text, as it is compared), `output.tok` and `reference.tok` (tokenised), `instances.log` and
- * `config.yaml` (what SimulEval's `--score-only` reads), `comet.jsonl` (source, output and reference as COMET takes them)
+ * `config.yaml` (what SimulEval's `--score-only` reads), `comet.jsonl` (source, output and reference in COMET's format)
  * and `scores.json`.
  */
 export async function evaluateTranslation(
@@ -137,7 +144,7 @@ export async function evaluateTranslation(
     const { tokenize = bleuTokenizer(language), unit = latencyUnit(language) } = options;
     const { own, ...config } = evaluatedData(run, options.corpus);
     const test = await testSet(config.data, split, translator, options.onTooLong);
-    const data: EvaluatedData = { name: dataName(config.data), digest: test.digest, own };
+    const data: EvaluatedData = { name: dataName(config.data, madeUpText), digest: test.digest, own };
     const scores: TranslationScores[] = [];
     for (const policy of policies) {
       const started = performance.now();
@@ -179,7 +186,7 @@ interface TestSet {
   readonly arriving: readonly (readonly ArrivingWord[])[];
   /** Source tokens settled after each word. */
   readonly counts: readonly (readonly number[])[];
-  /** As outputs are compared with them: in lower case where these are. */
+  /** As outputs are compared with them: lowercased if these are. */
   readonly references: readonly string[];
   /** The same, tokenised as for training but without byte pair encoding (`tokenisedText`). */
   readonly tokenised: readonly string[];
@@ -230,7 +237,7 @@ function waitOf({ name }: Policy): number | 'full' | null {
 }
 
 async function testSet(
-  data: DataConfig,
+  data: TranslationDataConfig,
   split: string,
   { source, target, models }: Translator,
   onTooLong?: TranslationEvaluationOptions['onTooLong'],
@@ -269,8 +276,8 @@ async function testSet(
 }
 
 /**
- * Text that multi-bleu takes: words, separated by spaces. Moses finds no words in languages that are written without
- * spaces: there every character counts as one.
+ * Text for multi-bleu: words, separated by spaces. Moses finds no words in languages without
+ * spaces: there every character counts as a word.
  */
 function tokenisedText({ pipeline }: TextSide, words: readonly string[]): string {
   const { language, tokenizer } = pipeline.config;
@@ -304,7 +311,7 @@ function score(
       referenceLength: referenceLength(test.references[i], unit),
     };
   });
-  // Prefixes, such as codes of languages, are neither read nor written by anybody.
+  // Prefixes, such as language codes, count neither as read nor as written.
   const { length: before } = config.prefix ?? [];
   const subwords = decoded.map(({ delays }, i) => {
     const own = Array.from(delays)
@@ -368,7 +375,7 @@ function save(folder: string, test: TestSet, measured: Measured, scores: object)
         index,
         prediction,
         delays: Array.from(delays),
-        // Zeros, as SimulEval writes them for text, where no clock ran.
+        // Zeros without a clock, as SimulEval writes them for text.
         elapsed: Array.from(elapsed ?? delays, (time) => (elapsed === undefined ? 0 : time)),
         prediction_length: delays.length,
         // SimulEval counts it itself: a key `reference_length` would end its reader.
@@ -384,5 +391,5 @@ function save(folder: string, test: TestSet, measured: Measured, scores: object)
     outputs.map((mt, i) => JSON.stringify({ src: test.sources[i], mt, ref: test.references[i] })),
   );
   write('config.yaml', ['source_type: text', 'target_type: text']);
-  write('scores.json', [JSON.stringify(scores, null, 2)]);
+  writeScores(folder, scores);
 }

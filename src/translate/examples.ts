@@ -3,12 +3,12 @@ import { toyLanguages, toyText, verbFinalLanguages, verbFinalText } from './toy.
 
 export interface ExampleSentence {
   readonly source: string;
-  /** Where the language is made up. */
+  /** If the language is synthetic. */
   readonly reference?: string;
 }
 
 /**
- * Sentences in the source language of a model; none for a language that has none here. A model whose text came
+ * Example sentences in the source language of a model, if there are any. A model whose text came
  * tokenised gets them in that form, in lower case.
  */
 export function exampleSentences(language: string, tokenised: boolean, problem: unknown): ExampleSentence[] {
@@ -54,5 +54,5 @@ const SENTENCES: Readonly<Record<string, readonly string[]>> = {
   zh: ['两个 年轻 的 女孩 正在 草地 上 玩 一个 红色 的 球 。'],
 };
 
-/** Made-up sentences. */
+/** Synthetic sentences. */
 const EXAMPLES = 4;

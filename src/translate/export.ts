@@ -18,10 +18,10 @@ import { decidingAttention, openTrained, trainedMonotonic } from './trained.js';
 export interface ExportOptions {
   /** Default `best`. */
   readonly checkpoint?: CheckpointChoice;
-  /** Beam that the listed candidates must suffice for. Default 5. */
+  /** Beam for which there must be enough candidates. Default 5. */
   readonly beam?: number;
   /**
-   * What the models are written for. For another device than the CPU inputs are i32 that would be i64, and outputs may be.
+   * Target device of the models. For devices other than the CPU, i64 inputs become i32, and outputs may.
    * Default cpu.
    */
   readonly device?: DeviceName;
@@ -69,7 +69,7 @@ export function exportTranslation(run: string, folder: string, options: ExportOp
   return { files: written.map(([name, content]) => ({ name, bytes: Buffer.byteLength(content) })) };
 }
 
-/** The programs of a run of any kind that translates, and what tells how it was trained: k, or its own policy. */
+/** The programs of any translation run, and how it was trained: k, or its own policy. */
 function opened(run: string, { checkpoint, beam, device }: ExportOptions) {
   if (!learnsWhenToRead(run)) {
     const { main, waits, ...trained } = openTrained(run, checkpoint);
@@ -99,8 +99,8 @@ function learnsWhenToRead(run: string): boolean {
 }
 
 /**
- * Writes the parameters of a run, and nothing of its optimiser, as one safetensors file: names are fairseq's, the metadata
- * tell the model's sizes and the number of updates. Of a run of any kind that translates. Returns the bytes written.
+ * Writes the parameters of any translation run, without its optimiser, as one safetensors file: names are fairseq's, the metadata
+ * hold the model's sizes and the number of updates. Returns the bytes written.
  */
 export function exportParameters(run: string, file: string, checkpoint?: CheckpointChoice): number {
   const open = learnsWhenToRead(run) ? trainedMonotonic : openTrained;
@@ -133,7 +133,7 @@ function described(types: Readonly<Record<string, TensorType>>): Record<string, 
 
 /**
  * Writes a run's model as a folder that `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` of
- * transformers load. A model that Marian's layout cannot express is refused with the key that stands against it. The
+ * transformers load. A model that does not fit Marian's layout is rejected with the offending key. The
  * token `<s>`, which Marian does not have, is left out: it is never proposed.
  */
 export function exportHuggingFace(run: string, folder: string, checkpoint?: CheckpointChoice): Exported {
@@ -160,7 +160,7 @@ export function exportHuggingFace(run: string, folder: string, checkpoint?: Chec
   return { files: [...files, { name: 'model.safetensors', bytes: statSync(weights).size }] };
 }
 
-/** What Marian's layout has, where a model may have something else. */
+/** Marian's values for keys that may differ in our models. */
 const MARIAN = { encoder: 'bidirectional', norm: 'post', positions: 'marian', start: 'pad' } as const;
 const DEFAULTS = { norm: 'post', positions: 'fairseq', start: 'eos' } as const;
 
@@ -168,11 +168,11 @@ function requireExpressible(model: TranslationModel, { source, target }: Languag
   const own = { ...DEFAULTS, ...model };
   for (const key of Object.keys(MARIAN) as (keyof typeof MARIAN)[]) {
     if (own[key] === MARIAN[key]) continue;
-    const sentence = `Marian's layout of transformers cannot express ${own[key]}, expected ${MARIAN[key]}`;
+    const sentence = `Marian's layout in transformers does not support ${own[key]}, expected ${MARIAN[key]}`;
     throw new InputError(sentence, { file, key: `model.${key}` });
   }
   if (model.sharedEmbeddings === 'none') {
-    const sentence = "Marian's layout of transformers cannot express none, expected decoder or all";
+    const sentence = "Marian's layout in transformers does not support none, expected decoder or all";
     throw new InputError(sentence, { file, key: 'model.sharedEmbeddings' });
   }
   for (const { config } of [source, target]) {
@@ -187,7 +187,7 @@ function requireExpressible(model: TranslationModel, { source, target }: Languag
     }
   }
   if (target.config.prefix !== undefined) {
-    throw new InputError("Marian's layout cannot express a token that every output begins with", { file });
+    throw new InputError("Marian's layout does not support a token that begins every output", { file });
   }
 }
 

@@ -12,7 +12,7 @@ import type { LossEvaluation } from './loss-evaluation.js';
  * - (iii) `validation`: main-task validation loss, and the mean of all of them so far
  * - (iv) `step`: t / t_max
  *
- * `columns` are their names for people.
+ * `columns` are their names for display.
  */
 export const FEATURES = [
   { name: 'lengths', width: 2, columns: ['source length / mean', 'target length / mean'] },
@@ -21,28 +21,28 @@ export const FEATURES = [
   { name: 'step', width: 1, columns: ['progress'] },
 ] as const satisfies readonly FeatureGroup[];
 
-/** Where sources are scrambled on purpose: 1 for pairs of the origin whose sources are. */
+/** If sources are scrambled on purpose: 1 for pairs from the scrambled origin. */
 export const ORIGIN = { name: 'origin', width: 1, columns: ['scrambled origin'] } as const satisfies FeatureGroup;
 
 export type FeatureName = (typeof FEATURES)[number]['name'] | typeof ORIGIN.name;
 
-/** What the features of the sentences of a batch are made of. */
+/** What the features of a batch's sentences are computed from. */
 export interface FeatureSources {
-  /** [B], the ends of sentences counted. */
+  /** [B], including sentence ends. */
   readonly sourceLengths: ArrayLike<number>;
   readonly targetLengths: ArrayLike<number>;
   readonly meanLengths: { readonly source: number; readonly target: number };
-  /** Main-task losses [B]; needed by the group `training` alone. */
+  /** Main-task losses [B]; only needed by the group `training`. */
   readonly losses?: ArrayLike<number>;
   /** Mean of the main-task losses so far. */
   readonly meanLoss: number;
   readonly status: Status;
-  /** [B]; needed by the group `origin` alone. */
+  /** [B]; only needed by the group `origin`. */
   readonly origins?: ArrayLike<number>;
 }
 
 /** Writes the columns of the groups, row by row, in the order of `FEATURES`. */
-export function writeRows(groups: readonly string[], from: FeatureSources, out: Float32Array): void {
+export function writeFeatureRows(groups: readonly string[], from: FeatureSources, out: Float32Array): void {
   const columns = [...FEATURES, ORIGIN]
     .filter(({ name }) => groups.includes(name))
     .flatMap(({ name }) => COLUMNS[name]);
@@ -68,16 +68,16 @@ const COLUMNS: Readonly<Record<FeatureName, readonly Column[]>> = {
 
 /**
  * Where the loss of a sentence on the main task comes from, as a feature: `exact` computes it for every sentence in evaluation
- * mode with the current parameters, one more pass forward for each update; `estimated` does so with products in 8 bits, in
- * half the time; `cached` takes the loss that the last update on the main task found for this sentence, at no cost.
+ * mode with the current parameters, one more forward pass for each update; `estimated` does so with products in 8 bits, in
+ * half the time; `cached` uses the loss from the sentence's last update on the main task, at no cost.
  */
 export type MainLossSource = 'exact' | 'estimated' | 'cached';
 
-/** Main-task losses of sentences, and what is remembered of them. In nats per token, without label smoothing. */
+/** Main-task losses of sentences, and the cached ones. In nats per token, without label smoothing. */
 export class MainLosses {
   /** Over all training sentences so far. */
   private history = { sum: 0, count: 0 };
-  /** Of each training pair, with `cached`; NaN where none is known. */
+  /** Of each training pair, with `cached`; NaN if none is known. */
   private readonly known: Float32Array;
   /** The features that were computed last. */
   private latest: { batches: readonly Batch[]; update: number; losses: Float32Array } | undefined;

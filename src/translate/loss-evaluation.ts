@@ -2,15 +2,44 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { type DeviceChoice, type DeviceName, deviceFor } from '../devices.js';
 import { makeFolder, writeFileAtomic } from '../files.js';
-import { type Arena, type Feeds, Inference } from '../optim/index.js';
+import { attentionOver } from '../nn/index.js';
+import { type Arena, type Feeds, Inference, type InputTypes, type Model } from '../optim/index.js';
 import type { Ranks } from '../ranks.js';
-import { openRun, parseConfig } from '../run/index.js';
+import { openRun, parseConfig, runConfigFile } from '../run/index.js';
+import { type GradientAccess, scatteredPieces } from '../schedule/index.js';
+import {
+  add,
+  attentionBias,
+  broadcastTo,
+  type Dim,
+  expandDims,
+  i32,
+  multiplyDims,
+  type Parameters,
+  range,
+  reshape,
+  sub,
+  type Tensor,
+} from '../tensor/index.js';
 import { translationSchema } from './config.js';
-import { type Batch, BatchIterator } from './corpus/batches.js';
+import { type Batch, BatchIterator, collate } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
-import { evaluationMode, type TranslationModel } from './model/config.js';
-import { severalWaitsFeeds, severalWaitsInputs, severalWaitsModel } from './model/several-waits.js';
-import { type LossOptions, lossFeeds, lossInputs, lossModel } from './model/transformer.js';
+import { adapted, evaluationMode, type TranslationModel } from './model/config.js';
+import {
+  decode,
+  encode,
+  type LossOptions,
+  layerOptions,
+  lossFeeds,
+  lossInputs,
+  lossModel,
+  type Sources,
+  sentenceFeeds,
+  sentenceInputs,
+  sentenceLosses,
+  translate,
+  wide,
+} from './model/transformer.js';
 import { openTrained } from './trained.js';
 import { openData } from './training.js';
 
@@ -22,7 +51,7 @@ export interface SentenceLosses {
   readonly smoothed: Float32Array;
 }
 
-/** Mean losses per target token, ends of sentences counted, in nats. */
+/** Mean losses per target token, including sentence ends, in nats. */
 export interface CorpusLoss {
   readonly plain: number;
   readonly smoothed: number;
@@ -66,7 +95,7 @@ export class LossEvaluation {
           inputs: severalWaitsInputs,
           arena,
           threads,
-          // A point on each core: threads that share the operations of one point wait for each other.
+          // One point per core: threads that share the operations of one point wait for each other.
           workers: Math.min(2, threads ?? 1),
           ranks,
           device,
@@ -96,7 +125,7 @@ export class LossEvaluation {
   }
 
   /**
-   * −log P of every sentence with the same wait, [B], with products in 8 bits: half the time, and right to about 0.01
+   * −log P of every sentence with the same wait, [B], with 8-bit products: half the time, and accurate to about 0.01
    * nats per token, where the sentences of a batch differ by 1.
    */
   async estimates(batch: Batch, wait: number): Promise<Float32Array> {
@@ -133,13 +162,13 @@ function sameWait(batch: Batch, wait: number): Feeds {
 /** Of the training loss, which is not asked for. */
 const noWeights = ({ size }: Batch): Float32Array => new Float32Array(size);
 
-/** All pairs of a split, by length. A sentence longer than the bound has a batch of its own. */
+/** All pairs of a split, by length. A sentence longer than the bound has its own batch. */
 export function inOrder(pairs: PairedSequences, maxTokens: number): Generator<Batch> {
   return batchesInOrder(pairs, maxTokens).rest();
 }
 
-/** The same, for those who need some of the batches only. */
-export function batchesInOrder(pairs: PairedSequences, maxTokens: number): BatchIterator {
+/** The same, if only some of the batches are needed. */
+function batchesInOrder(pairs: PairedSequences, maxTokens: number): BatchIterator {
   const longest = pairs.target.lengths.reduce((a, b) => Math.max(a, b), 1);
   return new BatchIterator(pairs, {
     maxTokens: Math.max(maxTokens, longest),
@@ -160,14 +189,14 @@ export interface WaitLossOptions {
   readonly device?: DeviceChoice;
 }
 
-/** The loss of a model under wait-k, whatever wait it was trained for. */
+/** The loss of a model under wait-k, regardless of the wait it was trained for. */
 export interface WaitLoss {
   readonly split: string;
   readonly k: number;
   /** Mean −log P per target token, in nats, and the same with label smoothing. */
   readonly plain: number;
   readonly smoothed: number;
-  /** Minus the one of both that the run was validated by: the paper's validation performance on wait-k. */
+  /** Minus the loss the run was validated by: the paper's validation performance on wait-k. */
   readonly performance: number;
   /** Where it is kept. */
   readonly file: string;
@@ -210,5 +239,118 @@ function lossConfig(run: string) {
   const schema = z.strictObject({ data, smoothing, validation });
   const { problem } = openRun(run).config as { problem: Record<string, unknown> };
   const own = Object.fromEntries(Object.keys(schema.shape).map((key) => [key, problem[key]]));
-  return parseConfig(schema, own, join(run, 'config.yaml'));
+  return parseConfig(schema, own, runConfigFile(run));
+}
+
+/** What the losses of a batch under several waits are computed from. */
+const severalWaitsInputs = {
+  ...sentenceInputs,
+  /** m of each wait-m. */
+  waits: i32('A'),
+} satisfies InputTypes;
+
+/** −log P of each sentence under each of several waits, `plain` [A, B] in nats: what `lossModel` says of each pair. */
+function severalWaitsModel(
+  model: TranslationModel,
+  { smoothing, limited = true }: LossOptions,
+): Model<typeof severalWaitsInputs> {
+  return (parameters, { source, sourceLengths, previous, target, targetLengths, waits }) => {
+    const p = adapted(parameters, model);
+    const sources = { ids: wide(source), lengths: wide(sourceLengths) };
+    const [count] = waits.shape;
+    const limits = limited ? sub(wide(waits), 1) : undefined;
+    const states = translateSeveral(p, model, sources, wide(previous), count, limits); // [T, A·B, D]
+    const targets = repeated(wide(target), count);
+    const lengths = repeated(wide(targetLengths), count);
+    const { plain } = sentenceLosses(p, model, states, targets, lengths, smoothing);
+    return { plain: reshape(plain, [count, target.shape[1]]) };
+  };
+}
+
+/** A batch as the inputs of its losses under these waits. */
+function severalWaitsFeeds(batch: Batch, waits: readonly number[]): Feeds {
+  return { ...sentenceFeeds(batch), waits: { data: Int32Array.from(waits), shape: [waits.length] } };
+}
+
+/**
+ * The decoder's states [T, A·B, D] under A limits i64 [A], or none: sentence b under limit a is column a·B + b. With an
+ * encoder that sees only the past, its output and the keys and values of cross-attention are computed once: time-major, the
+ * states under all limits are queries t·A + a of the same B sentences, without a copy.
+ */
+function translateSeveral(
+  p: Parameters,
+  model: TranslationModel,
+  source: Sources,
+  previous: Tensor,
+  count: Dim,
+  limits: Tensor | undefined,
+): Tensor {
+  const [steps, batch] = previous.shape;
+  const all = multiplyDims(count, batch);
+  if (model.encoder === 'bidirectional' && limits !== undefined) {
+    const sources = { ids: repeated(source.ids, count), lengths: repeated(source.lengths, count) };
+    const limit = reshape(broadcastTo(expandDims(limits, 1), [count, batch]), [all]);
+    return translate(p, model, sources, repeated(previous, count), limit);
+  }
+  const memory = encode(p, model, source); // [S, B, D]
+  const queries = multiplyDims(steps, count);
+  const reach = limits && reshape(add(expandDims(range(steps), 1), limits), [queries]);
+  const visible = attentionBias(queries, memory.shape[0], { reach, lengths: source.lengths }, p.dtype);
+  const over = attentionOver(memory, visible, layerOptions(model));
+  return decode(p, model, repeated(previous, count), (cross, x) =>
+    reshape(over(cross, reshape(x, [queries, batch, model.width])), [steps, all, model.width]),
+  );
+}
+
+/** […, B] as […, A·B]: all columns, A times. */
+function repeated(x: Tensor, count: Dim): Tensor {
+  const [outer, batch] = [x.shape.slice(0, -1), x.shape[x.shape.length - 1]];
+  const wider = broadcastTo(expandDims(x, -2), [...outer, count, batch]);
+  return reshape(wider, [...outer, multiplyDims(count, batch)]);
+}
+
+/** The parts of gradients for schedulers. */
+export interface RewardGradientsOptions {
+  /** Length of a gradient. */
+  readonly size: number;
+  readonly main: number;
+  /** The pairs for validation gradients. */
+  readonly pairs: PairedSequences;
+  /** Maximum target tokens in a batch of them. */
+  readonly tokens: number;
+  /** Writes ∇θ of the mean loss of the batches with every pair on one task. */
+  readonly gradient: (batches: readonly Batch[], task: number, out: Float32Array) => Promise<void>;
+}
+
+/** Gradients of tasks on training batches, and of the main task on successive batches of validation pairs. */
+export class RewardGradients implements GradientAccess<readonly Batch[]> {
+  /** The batch for the next validation gradient; part of a problem's state. */
+  turn = 0;
+  private batches: BatchIterator | undefined;
+
+  constructor(private readonly options: RewardGradientsOptions) {}
+
+  get size(): number {
+    return this.options.size;
+  }
+
+  ofTask(batches: readonly Batch[], task: number, out: Float32Array): Promise<void> {
+    return this.options.gradient(batches, task, out);
+  }
+
+  ofValidation(out: Float32Array): Promise<void> {
+    const { pairs, tokens, main, gradient } = this.options;
+    this.batches ??= batchesInOrder(pairs, tokens);
+    return gradient([this.batches.at(this.turn++ % this.batches.count)], main, out);
+  }
+}
+
+/** Reward pairs in pieces of half a training batch, each spread over all of them; every measurement uses the next piece. */
+export function rewardPieces(reward: PairedSequences, tokens: number) {
+  const all = reward.target.lengths.reduce((sum, length) => sum + length, 0);
+  const pieces = scatteredPieces(reward.count, (2 * all) / tokens);
+  return {
+    count: pieces.length,
+    batchesOf: (piece: number): readonly Batch[] => [collate(reward, pieces[piece], { split: 'valid' })],
+  };
 }

@@ -1,4 +1,4 @@
-import type { Feeds, LearningRate, StepResult, Training } from '../optim/index.js';
+import type { Feeds, StepResult, Training } from '../optim/index.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
@@ -10,37 +10,39 @@ import {
   partOf,
   restoreTraining,
   type Status,
+  spacedPlaces,
   stateOnly,
   type Task,
   taskIndex,
+  trainingInfluence,
 } from '../schedule/index.js';
 import type { TranslationConfig } from './config.js';
-import { type Batch, column, pairCount } from './corpus/batches.js';
+import { type Batch, column, pairCount, selectPairs } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
-import { FEATURES, MainLosses, ORIGIN, writeRows } from './features.js';
-import { inOrder, LossEvaluation } from './loss-evaluation.js';
+import { FEATURES, MainLosses, ORIGIN, writeFeatureRows } from './features.js';
+import { LossEvaluation, RewardGradients, rewardPieces } from './loss-evaluation.js';
 import { isAdapter, requireStart } from './model/config.js';
 import { lossModel, targetTokens, updateFeeds } from './model/transformer.js';
-import { RewardGradients } from './reward.js';
-import { FULL, saveTranslation, warmStart } from './trained.js';
+import { FULL, saveTranslation, warmStartTranslation } from './trained.js';
 import {
+  type CorpusParts,
+  CorpusProblem,
   createTraining,
-  learningRateOf,
   originsOf,
   type ProblemOptions,
   type Scrambled,
   scrambledOracle,
   TrainingData,
+  translationLearningRate,
 } from './training.js';
-import { waitInfluence } from './wait-influence.js';
 
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
-export class TranslationProblem implements Problem<readonly Batch[]> {
+export class TranslationProblem extends CorpusProblem<Parts> implements Problem<readonly Batch[]> {
   readonly features: readonly FeatureGroup[];
   /** Appendix A.2 of the paper: from the longest wait to the main one. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
   readonly gradients: RewardGradients;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<readonly Batch[]> | undefined;
   /** Only where sources are scrambled. */
   readonly oracle?: (batches: readonly Batch[]) => Float32Array;
@@ -48,8 +50,9 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
 
   private constructor(
     private readonly config: TranslationConfig,
-    private readonly parts: Parts,
+    parts: Parts,
   ) {
+    super(parts);
     const { training, evaluation, data } = parts;
     const scrambled = 'origin' in data.train ? data.train : undefined;
     this.features = (scrambled === undefined ? FEATURES : [...FEATURES, ORIGIN]).map((group) => ({
@@ -82,7 +85,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     const { random, threads = 1, ranks } = options;
     const tasks = waitTasks(config.waits);
     const main = config.waits === 'full' ? 0 : taskIndex(tasks, config.main, 'problem.main');
-    const learningRate = learningRateOf(config.learning, options.updates);
+    const learningRate = translationLearningRate(config.learning, options.updates);
     requireStart(config);
     const data = await TrainingData.open(config, random);
     const opened: { close(): void | Promise<void> }[] = [data];
@@ -92,7 +95,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
       const frozen = model.adapters === undefined ? undefined : (name: string) => !isAdapter(name);
       const training = await createTraining(lossModel(model, loss), config.learning, { ...options, frozen });
       opened.push(training);
-      if (config.warmStart !== null) warmStart(config.warmStart, training.arena, corpus.languages, model);
+      if (config.warmStart !== null) warmStartTranslation(config.warmStart, training.arena, corpus.languages, model);
       const evaluation = await LossEvaluation.create(model, training.arena, { ...loss, threads, ranks });
       opened.push(evaluation);
       return new TranslationProblem(config, { tasks, main, data, training, learningRate, evaluation, opened });
@@ -102,25 +105,9 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     }
   }
 
-  get tasks(): readonly Task[] {
-    return this.parts.tasks;
-  }
-
-  get main(): number {
-    return this.parts.main;
-  }
-
   /** Batches of the current epoch. */
   get batchesPerEpoch(): number {
     return this.parts.data.batchesPerEpoch;
-  }
-
-  nextBatch(): readonly Batch[] {
-    return this.parts.data.next();
-  }
-
-  sizeOf(batches: readonly Batch[]): number {
-    return pairCount(batches);
   }
 
   async writeFeatures(
@@ -130,14 +117,14 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     out: Float32Array,
   ): Promise<void> {
     const { meanLengths } = this.parts.data.corpus;
-    // Until there is a loss to remember, that of the untrained model on the validation data stands for it.
+    // Until there is a loss to remember, the validation loss of the untrained model is used.
     const meanLoss = this.losses.mean ?? -status.performance;
     const { updates } = this.parts.training;
     const losses = groups.includes('training') ? await this.losses.feature(batches, updates, meanLoss) : undefined;
     const sourceLengths = column(batches, 'sourceLengths');
     const targetLengths = column(batches, 'targetLengths');
     const origins = groups.includes('origin') ? originsOf(this.parts.data.train as Scrambled, batches) : undefined;
-    writeRows(groups, { sourceLengths, targetLengths, meanLengths, losses, meanLoss, status, origins }, out);
+    writeFeatureRows(groups, { sourceLengths, targetLengths, meanLengths, losses, meanLoss, status, origins }, out);
   }
 
   /** With ℓ the sum over the tokens of a sentence, and |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|, the mean over tokens. */
@@ -170,10 +157,6 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     return -loss;
   }
 
-  observe(performance: number): void {
-    this.parts.learningRate.observe(performance);
-  }
-
   /** Loss of the validation data with each of the waits, in nats per token. */
   async validationLosses(waits: readonly number[]): Promise<number[]> {
     const { loss, tokens } = this.config.validation;
@@ -190,10 +173,6 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     return this.losses.exact(batches);
   }
 
-  validationBatches(): Generator<readonly Batch[]> {
-    return this.batchesOf(this.parts.data.valid);
-  }
-
   /** Mean main-task losses per token: of the validation data, and of the test data if the corpus has any. */
   async test(): Promise<Readonly<Record<string, number>>> {
     const { tokens } = this.config.validation;
@@ -208,11 +187,6 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     } finally {
       pairs.close();
     }
-  }
-
-  /** Brings what `capture` reads into memory. */
-  settle(): Promise<void> {
-    return this.parts.training.settle();
   }
 
   capture(): Snapshot {
@@ -238,14 +212,6 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     saveTranslation(folder, corpus.languages, { model, main: this.mainWait, waits: this.config.waits });
   }
 
-  async close(): Promise<void> {
-    for (const resource of [...this.parts.opened].reverse()) await resource.close();
-  }
-
-  private *batchesOf(pairs: PairedSequences): Generator<readonly Batch[]> {
-    for (const batch of inOrder(pairs, this.parts.data.tokens)) yield [batch];
-  }
-
   private get mainWait(): number {
     return this.tasks[this.main].number;
   }
@@ -258,7 +224,7 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
   private async gradient(batches: readonly Batch[], task: number, out: Float32Array): Promise<void> {
     const weights = new Float32Array(pairCount(batches)).fill(1);
     weights.fill(1 / targetTokens(batches, weights));
-    // Nothing but dropout tells the training loss from that of the evaluated model.
+    // Only dropout distinguishes the training loss from that of the evaluated model.
     await this.parts.training.gradient(
       updateFeeds(batches, () => this.tasks[task].number, weights),
       out,
@@ -266,16 +232,8 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
   }
 }
 
-/** What a problem is put together from. */
-interface Parts {
-  readonly tasks: readonly Task[];
-  readonly main: number;
-  readonly data: TrainingData;
-  readonly training: Training;
-  readonly learningRate: LearningRate;
+interface Parts extends CorpusParts {
   readonly evaluation: LossEvaluation;
-  /** What has to be closed, the last first. */
-  readonly opened: readonly { close(): void | Promise<void> }[];
 }
 
 interface DataState {
@@ -287,4 +245,72 @@ interface DataState {
 function waitTasks(waits: number | 'full'): Task[] {
   if (waits === 'full') return [{ name: 'full', number: FULL }];
   return Array.from({ length: waits }, (_, i) => ({ name: `wait-${i + 1}`, number: i + 1 }));
+}
+
+export interface WaitInfluenceOptions {
+  readonly training: Training;
+  readonly evaluation: LossEvaluation;
+  /** Validation pairs that are set aside for schedulers. */
+  readonly reward: PairedSequences;
+  /** m of each task. */
+  readonly waits: readonly number[];
+  readonly main: number;
+  /** Maximum target tokens in a training batch. */
+  readonly tokens: number;
+  /** Writes the gradient of the main task's loss of an update. */
+  readonly gradient: (batches: readonly Batch[], out: Float32Array) => Promise<void>;
+}
+
+/** How a step on each pair under each wait would change the main task's loss of the pairs set aside. */
+function waitInfluence(options: WaitInfluenceOptions): InfluenceAccess<readonly Batch[]> {
+  const { training, evaluation, reward, waits, main, gradient } = options;
+  const K = waits.length;
+  const anchors = anchorsOf(K, main);
+  const pieces = rewardPieces(reward, options.tokens);
+  return trainingInfluence<readonly Batch[]>({
+    training,
+    samples: 32,
+    pieces: pieces.count,
+    gradient: (piece, out) => gradient(pieces.batchesOf(piece), out),
+    sample: (batches, samples) => spacedPlaces(pairCount(batches), samples),
+    lossesAround: async (batches, places, shift) => {
+      const pairs = selectPairs(batches, places);
+      const measured = anchors.map((task) => waits[task]);
+      const [ahead, behind] = await evaluation.aroundUnderWaits(pairs, measured, shift);
+      const perToken = (sums: Float32Array): Float32Array => {
+        const losses = new Float32Array(sums.length); // [n, anchors]
+        for (let at = 0; at < sums.length; at++) {
+          const [anchor, i] = [Math.floor(at / pairs.size), at % pairs.size];
+          losses[i * anchors.length + anchor] = sums[at] / pairs.targetLengths[i];
+        }
+        return interpolated(losses, anchors, K);
+      };
+      return [perToken(ahead), perToken(behind)];
+    },
+  });
+}
+
+/** The tasks to measure if K waits would be too many: 1, 2, 4, 8 … words, the main task and the last one. */
+export function anchorsOf(K: number, main: number): number[] {
+  const anchors = new Set([main, K - 1]);
+  for (let wait = 1; wait <= K; wait *= 2) anchors.add(wait - 1);
+  return [...anchors].sort((a, b) => a - b);
+}
+
+/**
+ * Losses of all K tasks [n, K] from those of some [n, anchors], first and last among them: the loss of a wait lies
+ * between those of its neighbours, and the longer the wait, the less it changes.
+ */
+export function interpolated(losses: Float32Array, anchors: readonly number[], K: number): Float32Array {
+  const A = anchors.length;
+  const all = new Float32Array((losses.length / A) * K);
+  for (let task = 0, right = 0; task < K; task++) {
+    if (anchors[right] < task) right++;
+    const left = anchors[right] === task ? right : right - 1;
+    const share = left === right ? 0 : (task - anchors[left]) / (anchors[right] - anchors[left]);
+    for (let i = 0; i < losses.length / A; i++) {
+      all[i * K + task] = (1 - share) * losses[i * A + left] + share * losses[i * A + right];
+    }
+  }
+  return all;
 }

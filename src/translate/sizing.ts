@@ -4,32 +4,32 @@ import type { TranslationConfig } from './config.js';
 import { type ModelKeys, PRESETS, type Preset } from './model/config.js';
 import { openData } from './training.js';
 
-/** What of a corpus its sizes follow from. */
+/** Properties of a corpus that determine the sizes. */
 export interface CorpusSize {
   readonly pairs: number;
-  /** Tokens of the training pairs, ends of sentences counted. */
+  /** Tokens of the training pairs, including sentence ends. */
   readonly source: number;
   readonly target: number;
-  /** Tokens of the longest target sentence, its end counted. */
+  /** Tokens of the longest target sentence, including its end. */
   readonly longest: number;
   readonly vocabulary: { readonly source: number; readonly target: number; readonly shared: boolean };
 }
 
 /** A size of model with what goes with it. */
-export interface Rung {
+export interface ModelSize {
   readonly model: Pick<ModelKeys, 'encoderLayers' | 'decoderLayers' | 'width' | 'ffn'> & { readonly preset: Preset };
   /** Target tokens of a batch. */
   readonly tokens: number;
   /** η₁. */
   readonly peak: number;
-  /** Target tokens that the corpus must have, for the model not to learn it by heart. */
+  /** Target tokens that the corpus must have so that the model does not memorise it. */
   readonly corpus: number;
-  /** Target tokens that a training must see, for the model to be better than the one before it. */
+  /** Target tokens that a training must see for the model to be better than the one before it. */
   readonly seen: number;
 }
 
 /** Rules of thumb, from the runs of docs/results and the settings of the paper; docs/translation.md has them as a table. */
-export const RUNGS: readonly Rung[] = [
+export const RUNGS: readonly ModelSize[] = [
   { model: { preset: 'tiny' }, tokens: 1024, peak: 5e-3, corpus: 0, seen: 0 },
   { model: { preset: 'tiny', width: 128, ffn: 256 }, tokens: 1024, peak: 2e-3, corpus: 1e5, seen: 6e5 },
   {
@@ -45,11 +45,14 @@ export const RUNGS: readonly Rung[] = [
 ];
 
 /**
- * Multiply-adds of an update for each target token: three times those of the pass forward. A layer has 4 d² for its own
+ * Multiply-adds of an update for each target token: three times those of the forward pass. A layer has 4 d² for its own
  * attention and 2 d·ffn; the decoder's 2 d² more for queries and output of its cross-attention, and 2 d² for each source
  * token. Scores of attention are left out.
  */
-export function productsPerToken({ model }: Pick<Rung, 'model'>, { source, target, vocabulary }: CorpusSize): number {
+export function productsPerToken(
+  { model }: Pick<ModelSize, 'model'>,
+  { source, target, vocabulary }: CorpusSize,
+): number {
   const { encoderLayers, decoderLayers, width: d, ffn } = { ...PRESETS[model.preset], ...given(model) };
   const block = 4 * d * d + 2 * d * ffn;
   const ratio = source / target;
@@ -58,16 +61,16 @@ export function productsPerToken({ model }: Pick<Rung, 'model'>, { source, targe
   return 3 * (encoder + decoder + d * vocabulary.target);
 }
 
-/** The largest model that the corpus can feed and, where there is a budget, that sees enough of it in time. */
-export function chooseRung(corpus: CorpusSize, time?: { readonly budget: number; readonly speed: number }): Rung {
-  const fits = (rung: Rung): boolean =>
+/** The largest model that suits the corpus and, if there is a budget, sees enough of it in time. */
+export function chooseRung(corpus: CorpusSize, time?: { readonly budget: number; readonly speed: number }): ModelSize {
+  const fits = (rung: ModelSize): boolean =>
     corpus.target >= rung.corpus &&
     (time === undefined || rung.seen * productsPerToken(rung, corpus) <= time.budget * time.speed);
   return RUNGS.findLast(fits) ?? RUNGS[0];
 }
 
 /** The rung's batch, halved until an epoch has 20 batches; room for the longest sentence, and for 256 tokens. */
-export function batchTokens({ tokens }: Pick<Rung, 'tokens'>, { target, longest }: CorpusSize): number {
+export function batchTokens({ tokens }: Pick<ModelSize, 'tokens'>, { target, longest }: CorpusSize): number {
   let size = tokens;
   while (size > 256 && target / size < 20) size /= 2;
   return Math.max(size, longest);
@@ -78,8 +81,8 @@ export function warmupFor(updates: number): number {
   return Math.min(4000, Math.max(1, Math.round(updates / 5)));
 }
 
-/** Further passes over a corpus teach a model little that it would not know by heart. */
-export const MOST_EPOCHS = 40;
+/** More passes over a corpus mostly lead to memorisation. */
+const MOST_EPOCHS = 40;
 
 export const translationSizing: Sizing = {
   choose: (config, limits) => choose(config as TranslationConfig, limits),
@@ -93,13 +96,13 @@ export const translationSizing: Sizing = {
 async function choose(config: TranslationConfig, limits: SizingLimits): Promise<SizingChoice> {
   const { model, batch, learning, warmStart } = config;
   if (model.preset === 'auto' && warmStart !== null) {
-    throw new InputError('a warm start needs the sizes of the run that it starts from, expected its preset', {
+    throw new InputError('a warm start needs the sizes of the run it starts from, expected its preset', {
       key: 'problem.model.preset',
     });
   }
   const corpus = await corpusSize(config);
-  const tokensOf = (rung: Rung): number => (batch.tokens === 'auto' ? batchTokens(rung, corpus) : batch.tokens);
-  const sized = (rung: Rung): TranslationConfig => ({
+  const tokensOf = (rung: ModelSize): number => (batch.tokens === 'auto' ? batchTokens(rung, corpus) : batch.tokens);
+  const sized = (rung: ModelSize): TranslationConfig => ({
     ...config,
     model: modelOf(rung, model, corpus),
     batch: { ...batch, tokens: tokensOf(rung) },
@@ -124,8 +127,8 @@ async function choose(config: TranslationConfig, limits: SizingLimits): Promise<
   };
 }
 
-/** The keys that the user gives, over those of the rung; one table for all embeddings only where there is one vocabulary. */
-function modelOf(rung: Rung, keys: ModelKeys, { vocabulary }: CorpusSize): ModelKeys {
+/** The keys that the user gives, over those of the rung; one table for all embeddings only if there is one vocabulary. */
+function modelOf(rung: ModelSize, keys: ModelKeys, { vocabulary }: CorpusSize): ModelKeys {
   const model: ModelKeys = { ...keys, ...rung.model, ...given(keys), preset: rung.model.preset };
   const apart = !vocabulary.shared && PRESETS[rung.model.preset].sharedEmbeddings === 'all';
   return keys.preset === 'auto' && apart && keys.sharedEmbeddings === undefined
@@ -137,12 +140,12 @@ function grouped(count: number): string {
   return Math.round(count).toLocaleString('en');
 }
 
-/** Where the corpus alone leaves a choice, an update of the third rung says how fast the machine is. */
+/** If the corpus alone leaves a choice, an update of the third rung measures the machine's speed. */
 async function rungWithin(
   corpus: CorpusSize,
   { budget, secondsOf }: SizingLimits,
-  sized: (rung: Rung) => TranslationConfig,
-): Promise<Rung> {
+  sized: (rung: ModelSize) => TranslationConfig,
+): Promise<ModelSize> {
   const largest = chooseRung(corpus);
   if (budget === undefined || largest === RUNGS[0]) return largest;
   const measured = RUNGS[Math.min(RUNGS.indexOf(largest), 2)];
@@ -152,8 +155,8 @@ async function rungWithin(
   return chooseRung(corpus, { budget, speed: (tokens * productsPerToken(measured, corpus)) / seconds });
 }
 
-/** What goes with a preset that the user has chosen. */
-function rungOf(preset: Preset): Rung {
+/** The settings for a preset chosen by the user. */
+function rungOf(preset: Preset): ModelSize {
   return RUNGS.find(({ model }) => model.preset === preset && Object.keys(model).length === 1) ?? RUNGS[0];
 }
 

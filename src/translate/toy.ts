@@ -16,7 +16,7 @@ import { Random } from '../random.js';
  * j ≤ i + k − 1. The target verb follows a subject of s words, the source verb ends a sentence of n words (in a
  * statement): it is known in time iff n − 1 ≤ s + k − 1, that is k ≥ n − s, the words from the end of the subject to
  * the verb. Sentences have 4 to 16 words, and n − s spreads over 2 to 11: each longer wait settles the verb of some
- * more sentences, and only reading on tells which of 60 verbs, whether it is negated, or that the sentence is a
+ * more sentences, and only reading further shows which of 60 verbs, whether it is negated, or that the sentence is a
  * question (that takes k ≥ n). The noun before its adjectives needs a wait of up to 3. So the best BLEU rises with k.
  */
 export interface ToyPair {
@@ -66,7 +66,7 @@ export function toyText(seed: number | string, sizes: TextSizes = {}): ToyText {
 }
 
 /** Draws the parts of a text from what makes up sentences. */
-export function distinctText(
+function distinctText(
   pair: Pick<ToyLanguagePair, 'sample'>,
   random: Random,
   { train = 5000, valid = 300, test = 300 }: TextSizes = {},

@@ -7,7 +7,14 @@ import { type CheckpointChoice, openRun } from '../run/index.js';
 import { loadParameters } from '../schedule/index.js';
 import type { Parameter } from '../tensor/index.js';
 import type { SourceAttention } from './decode/steps.js';
-import { ACTIVATION_NAMES, adaptersSchema, evaluationMode, isAdapter, type TranslationModel } from './model/config.js';
+import {
+  ACTIVATION_NAMES,
+  adaptersSchema,
+  evaluationMode,
+  isAdapter,
+  modelFile,
+  type TranslationModel,
+} from './model/config.js';
 import { lossInputs, lossModel } from './model/transformer.js';
 import { stoppingAttention } from './monotonic/attention.js';
 import { ATTENTIONS, type MonotonicModel } from './monotonic/config.js';
@@ -19,7 +26,7 @@ import { type Languages, loadLanguages, saveLanguages } from './text/languages.j
 /** A wait this long means "full sentence". */
 export const FULL = 1_000_000;
 
-/** What a run folder says about its model, besides the parameters. */
+/** What a run folder records about its model, besides the parameters. */
 export interface TranslationInfo {
   readonly model: TranslationModel;
   /** k of the main task wait-k. */
@@ -40,13 +47,13 @@ export interface TrainedTranslation extends TranslationInfo {
 /** Writes everything besides the parameters into a run folder. */
 export function saveTranslation(folder: string, languages: Languages, info: TranslationInfo): void {
   saveLanguages(folder, languages);
-  writeFileAtomic(join(folder, INFO), `${JSON.stringify(info, null, 2)}\n`);
+  writeFileAtomic(modelFile(folder), `${JSON.stringify(info, null, 2)}\n`);
 }
 
 /** Reads a model from a run folder, its adapters merged into the matrices that they belong to. */
 export function openTrained(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedTranslation {
   openRun(folder);
-  const info: TranslationInfo = readJsonFile(join(folder, INFO), infoSchema);
+  const info: TranslationInfo = readJsonFile(modelFile(folder), infoSchema);
   const { adapters, ...model } = info.model;
   const languages = languagesOf(folder, model);
   const arena = arenaOf(info.model);
@@ -101,13 +108,13 @@ export interface TrainedMonotonic {
 /** Writes everything besides the parameters into a run folder. */
 export function saveMonotonic(folder: string, languages: Languages, model: MonotonicModel): void {
   saveLanguages(folder, languages);
-  writeFileAtomic(join(folder, INFO), `${JSON.stringify({ model }, null, 2)}\n`);
+  writeFileAtomic(modelFile(folder), `${JSON.stringify({ model }, null, 2)}\n`);
 }
 
 /** Reads a model from a run folder, its adapters merged into the matrices that they belong to. */
 export function trainedMonotonic(folder: string, checkpoint: CheckpointChoice = 'best'): TrainedMonotonic {
   openRun(folder);
-  const { model: trained } = readJsonFile(join(folder, INFO), monotonicInfoSchema);
+  const { model: trained } = readJsonFile(modelFile(folder), monotonicInfoSchema);
   const { adapters, ...model } = trained;
   const languages = languagesOf(folder, model);
   const arena = new Arena(parametersOf(trained));
@@ -123,18 +130,18 @@ export function decidingAttention(model: MonotonicModel): SourceAttention {
 }
 
 /**
- * Fills an arena with the best parameters of a run with the same vocabularies: all of them where that was trained with
- * monotonic attention, else those of the Transformer that this model has too, the moving heads being new.
+ * Fills an arena with the best parameters of a run with the same vocabularies: all of them if it was trained with
+ * monotonic attention, otherwise those that this model shares with the Transformer; the moving heads are new.
  */
 export function warmStartMonotonic(folder: string, arena: Arena, languages: Languages, model: MonotonicModel): void {
   const { config } = openRun(folder);
   const { problem } = config as { problem?: Record<string, unknown> };
   if (problem?.kind === 'monotonic') {
-    warmStart(folder, arena, languages, model, () => trainedMonotonic(folder).arena);
+    warmStartTranslation(folder, arena, languages, model, () => trainedMonotonic(folder).arena);
     return;
   }
   const known = new Arena(transformerParameters(model).filter(({ name }) => arena.has(name)));
-  warmStart(folder, known, languages, model);
+  warmStartTranslation(folder, known, languages, model);
   for (const name of known.names) arena.value(name).set(known.value(name) as never);
 }
 
@@ -162,11 +169,11 @@ function languagesOf(folder: string, { vocabulary }: TranslationModel): Language
 
 /**
  * Fills an arena with the best parameters of a run that was trained with the same vocabularies. Adapters of the arena
- * stay as they are; those of the run are merged into its other parameters.
+ * are unchanged; those of the run are merged into its other parameters.
  *
  * @param opened the run's parameters, merged
  */
-export function warmStart(
+export function warmStartTranslation(
   folder: string,
   arena: Arena,
   languages: Languages,
@@ -174,11 +181,11 @@ export function warmStart(
   opened: () => Arena = () => openTrained(folder).arena,
 ): void {
   openRun(folder);
-  const { model: before } = readJsonFile(join(folder, INFO), z.looseObject({ model: startSchema }));
+  const { model: before } = readJsonFile(modelFile(folder), z.looseObject({ model: startSchema }));
   for (const [key, otherwise] of Object.entries(UNSHAPED)) {
     const [was, is] = [before[key] ?? otherwise, (model as unknown as Record<string, unknown>)[key] ?? otherwise];
     if (was === undefined || was === is) continue;
-    throw new InputError(`it is ${is}, but ${was} in the run that the model starts from, expected the same`, {
+    throw new InputError(`it is ${is}, but ${was} in the run the model starts from, expected the same`, {
       file: folder,
       key: `problem.model.${key}`,
     });
@@ -187,10 +194,13 @@ export function warmStart(
   for (const side of ['source', 'target'] as const) {
     if (known[side].vocabulary.format() === languages[side].vocabulary.format()) continue;
     const file = join(folder, `dict.${known[side].config.language}.txt`);
-    throw new InputError(`its ${side} vocabulary is not that of the corpus: prepare the corpus with --like ${folder}`, {
-      file,
-      key: 'problem.warmStart',
-    });
+    throw new InputError(
+      `its ${side} vocabulary differs from that of the corpus: prepare the corpus with --like ${folder}`,
+      {
+        file,
+        key: 'problem.warmStart',
+      },
+    );
   }
   const isPlain = !arena.names.some(isAdapter) && before.adapters === undefined;
   if (isPlain) {
@@ -208,7 +218,7 @@ export function warmStart(
   }
 }
 
-/** Keys that change what parameters mean without changing their shapes, with the values of runs that do not say them. */
+/** Keys that change the meaning of parameters but not their shapes, with the values of runs that do not have them. */
 const UNSHAPED = {
   heads: undefined,
   norm: 'post',
@@ -219,8 +229,6 @@ const UNSHAPED = {
 } as const;
 
 const startSchema = z.looseObject({ adapters: z.unknown().optional() });
-
-const INFO = 'model.json';
 
 const size = z.int().min(1);
 const rate = z.number().min(0).lt(1);

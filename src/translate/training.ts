@@ -6,13 +6,14 @@ import { InputError } from '../errors.js';
 import { type DeviceChoice, type InputTypes, type LearningRate, type Model, Training } from '../optim/index.js';
 import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
-import { openRun, parseConfig, type Snapshot } from '../run/index.js';
-import { optimizerOf, oracleRows, learningRateOf as rateOf, stateOnly } from '../schedule/index.js';
-import { type DataConfig, type TranslationConfig, translationSchema } from './config.js';
-import { type Batch, BatchIterator, type BatchOptions, type BatchState, column } from './corpus/batches.js';
+import { openRun, parseConfig, runConfigFile, type Snapshot } from '../run/index.js';
+import { learningRateOf, optimizerOf, oracleRows, stateOnly, type Task } from '../schedule/index.js';
+import { type TranslationConfig, type TranslationDataConfig, translationSchema } from './config.js';
+import { type Batch, BatchIterator, type BatchOptions, type BatchState, column, pairCount } from './corpus/batches.js';
 import { type Corpus, type CorpusSummary, openCorpus, type PairedSequences, somePairs } from './corpus/corpus.js';
 import { defaultFilters } from './corpus/encode-split.js';
 import { prepareTranslation } from './corpus/prepare.js';
+import { inOrder } from './loss-evaluation.js';
 import { requireChosen, type TranslationModel, translationModel } from './model/config.js';
 import { lossInputs } from './model/transformer.js';
 import {
@@ -25,7 +26,7 @@ import {
   writeToyText,
 } from './toy.js';
 
-/** The keys of a configuration that say which sentences to train on. */
+/** The keys of a configuration that select the training sentences. */
 export interface TrainingDataConfig extends Pick<TranslationConfig, 'data' | 'model' | 'batch'> {
   readonly validation: { readonly split: string; readonly reward?: number };
   readonly corruption?: TranslationConfig['corruption'];
@@ -86,7 +87,7 @@ export class TrainingData {
     return this.data.corpus;
   }
 
-  /** Most target tokens in a batch. */
+  /** Maximum target tokens in a batch. */
   get tokens(): number {
     return this.options.maxTokens;
   }
@@ -114,7 +115,7 @@ export class TrainingData {
   }
 }
 
-/** The pairs that validate and, of a share above 0, those for schedulers, evenly spread over the split. */
+/** The validation pairs and, for a share above 0, those for schedulers, evenly spread over the split. */
 function divide(pairs: PairedSequences, share: number): [PairedSequences, PairedSequences | undefined] {
   if (share === 0) return [pairs, undefined];
   const all = Int32Array.from({ length: pairs.count }, (_, i) => i);
@@ -134,7 +135,7 @@ function requireFits({ splits }: CorpusSummary, names: readonly string[], maxPos
     const longest = Math.max(source.longest, target.longest);
     if (longest <= maxPositions) continue;
     throw new InputError(
-      `the split ${name} has a sentence of ${longest} tokens, its end counted, expected at most ${maxPositions}`,
+      `the split ${name} has a sentence of ${longest} tokens including its end, expected at most ${maxPositions}`,
       { key: 'problem.model.maxPositions' },
     );
   }
@@ -142,15 +143,15 @@ function requireFits({ splits }: CorpusSummary, names: readonly string[], maxPos
 
 const NOTHING = { longest: 0 };
 
-/** A corpus for as long as it is needed. */
+/** An open corpus. */
 export interface OpenData {
   readonly corpus: Corpus;
   /** Removes temporary files. */
   close(): void;
 }
 
-/** The language pairs that are made on the spot. */
-const MADE: Readonly<Record<Exclude<DataConfig['from'], 'corpus'>, MadePair>> = {
+/** The language pairs that are generated on the fly. */
+const MADE: Readonly<Record<Exclude<TranslationDataConfig['from'], 'corpus'>, MadePair>> = {
   toy: { languages: toyLanguages, text: toyText },
   'verb-final': { languages: verbFinalLanguages, text: verbFinalText },
 };
@@ -160,8 +161,8 @@ interface MadePair {
   text(seed: number, sizes: TextSizes): ToyText;
 }
 
-/** The corpus of a configuration. A pair that is made on the spot is written and prepared in a temporary folder. */
-export async function openData(config: DataConfig): Promise<OpenData> {
+/** The corpus of a configuration. A pair that is generated on the fly is written and prepared in a temporary folder. */
+export async function openData(config: TranslationDataConfig): Promise<OpenData> {
   if (config.from === 'corpus') return { corpus: openCorpus(config.folder), close: () => {} };
   const folder = mkdtempSync(join(tmpdir(), 'tcts-toy-'));
   const close = (): void => rmSync(folder, { recursive: true, force: true });
@@ -202,8 +203,8 @@ export interface ProblemOptions {
 type Learning = TranslationConfig['learning'];
 
 /**
- * The training of a model that takes the inputs of a loss, as `learning` of a configuration says: of all of its parameters,
- * or of those that are not `frozen`.
+ * The training of a loss model as configured in `learning`: of all of its parameters,
+ * or those that are not `frozen`.
  */
 export function createTraining<I extends InputTypes = typeof lossInputs>(
   model: Model<I>,
@@ -233,34 +234,91 @@ export function createTraining<I extends InputTypes = typeof lossInputs>(
   });
 }
 
+/** What a problem of translation is put together from. */
+export interface CorpusParts {
+  readonly tasks: readonly Task[];
+  readonly main: number;
+  readonly data: TrainingData;
+  readonly training: Training;
+  readonly learningRate: LearningRate;
+  /** What has to be closed, the last first. */
+  readonly opened: readonly { close(): void | Promise<void> }[];
+}
+
+/** What all problems that learn from sentence pairs have in common. */
+export abstract class CorpusProblem<Parts extends CorpusParts> {
+  protected constructor(protected readonly parts: Parts) {}
+
+  /** Learned in turn or together. */
+  get tasks(): readonly Task[] {
+    return this.parts.tasks;
+  }
+
+  /** Place of the main task. */
+  get main(): number {
+    return this.parts.main;
+  }
+
+  /** The next batches of training pairs. */
+  nextBatch(): readonly Batch[] {
+    return this.parts.data.next();
+  }
+
+  /** Pairs of an update. */
+  sizeOf(batches: readonly Batch[]): number {
+    return pairCount(batches);
+  }
+
+  /** Takes in a validation performance. */
+  observe(performance: number): void {
+    this.parts.learningRate.observe(performance);
+  }
+
+  /** The validation pairs. */
+  *validationBatches(): Generator<readonly Batch[]> {
+    const { valid, tokens } = this.parts.data;
+    for (const batch of inOrder(valid, tokens)) yield [batch];
+  }
+
+  /** Brings what `capture` reads into memory. */
+  settle(): Promise<void> {
+    return this.parts.training.settle();
+  }
+
+  /** Releases files, native memory and threads. */
+  async close(): Promise<void> {
+    for (const resource of [...this.parts.opened].reverse()) await resource.close();
+  }
+}
+
 /** η₁ over a training of `updates` updates. */
-export function learningRateOf(learning: Learning, updates?: number): LearningRate {
+export function translationLearningRate(learning: Learning, updates?: number): LearningRate {
   const peak = requireChosen(learning.peak, 'learning.peak');
   const warmup = requireChosen(learning.warmup, 'learning.warmup');
-  return rateOf(peak, { ...learning, warmup }, updates);
+  return learningRateOf(peak, { ...learning, warmup }, updates);
 }
 
 /** The data that a run is evaluated on: its own, or another corpus. */
-export function evaluatedData(run: string, corpus: string | undefined): { data: DataConfig; own: boolean } {
+export function evaluatedData(run: string, corpus: string | undefined): { data: TranslationDataConfig; own: boolean } {
   const { problem } = openRun(run).config as { problem: { data: unknown } };
   if (problem.data === undefined) {
-    // Of a run that was imported.
+    // An imported run.
     if (corpus !== undefined) return { data: { from: 'corpus', folder: corpus }, own: false };
-    throw new InputError('the run has no data of its own, expected a corpus', { key: '--data', file: run });
+    throw new InputError('the run has no data, expected a corpus', { key: '--data', file: run });
   }
   const schema = z.strictObject({ data: translationSchema.shape.data });
-  const { data } = parseConfig(schema, { data: problem.data }, join(run, 'config.yaml'));
+  const { data } = parseConfig(schema, { data: problem.data }, runConfigFile(run));
   const isOwn = corpus === undefined || (data.from === 'corpus' && resolve(data.folder) === resolve(corpus));
   return isOwn ? { data, own: true } : { data: { from: 'corpus', folder: corpus }, own: false };
 }
 
-/** Training pairs of which some come from a second origin, where sources have their halves swapped. */
+/** Training pairs, some from a second origin whose sources have their halves swapped. */
 export interface Scrambled extends PairedSequences {
   /** [pair]; 1 for the second origin: the feature `origin`. */
   readonly origin: Uint8Array;
 }
 
-/** Swaps the halves of the source in a share of the pairs, drawn by a seed of its own. Ends of sentences stay. */
+/** Swaps the halves of the source in a share of the pairs, drawn by its own seed. Ends of sentences stay. */
 export function scrambled(pairs: PairedSequences, share: number, seed: number): Scrambled {
   const random = new Random(seed).fork('corruption');
   const order = random.shuffle(Int32Array.from({ length: pairs.count }, (_, i) => i));
@@ -279,7 +337,7 @@ export function swapped(ids: ArrayLike<number>): Int32Array {
 }
 
 /**
- * Where the halves are swapped, the words that wait-m would have seen of the original come n/2 words later: a wait is
+ * If the halves are swapped, the words that wait-m would have seen of the original come n/2 words later: a wait is
  * unharmed if it is that much longer than the main one, or the longest there is.
  */
 export function scrambledOracle(

@@ -18,7 +18,7 @@ const few = pairs.slice(0, 6);
 const about = 'built-in model, trained on a made-up language: English with the verb at the end into plain English';
 const inOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ');
 
-describe('the model in the box', () => {
+describe('the bundled model', () => {
   it('translates before any training, and says what it is', () => {
     const input = few.map(({ source }) => `${source}\n`).join('');
     // The longest sentence is known to wait-9 in time (toy.ts).

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Diagnosis } from '../../src/cli/doctor.js';
-import { trainConfigSchema } from '../../src/cli/problems.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { workersOf } from '../../src/run/index.js';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));

@@ -164,7 +164,7 @@ describe('a test sentence that is too long for the model', () => {
         ...{ policies: ['wait-k:full'], beam: 1 },
         onTooLong: (line, { message }) => found.push(`${line}: ${message}`),
       });
-      expect(found).toEqual(['13: the sentence has 71 tokens with its end, the model reads at most 64']);
+      expect(found).toEqual(['13: the sentence has 71 tokens including its end, the model reads at most 64']);
       expect(scores).toMatchObject({ sentences: 13, tooLong: 1 });
       const outputs = readFileSync(join(scores.folder, 'output.txt'), 'utf8').split('\n');
       expect(outputs.slice(0, 13).map((line) => line === '')).toEqual([...Array(12).fill(false), true]);

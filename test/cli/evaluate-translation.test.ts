@@ -113,7 +113,7 @@ describe('evaluating a translation run', () => {
       const [first, second, ...rest] = read(other.folder, dictionary);
       writeFileSync(join(other.folder, dictionary), `${[second, first, ...rest].join('\n')}\n`);
       await expect(evaluateTranslation(run.folder, { ...options, models: [other.folder] })).rejects.toThrow(
-        /vocabulary is not that of the first run$/,
+        /vocabulary differs from that of the first run$/,
       );
     } finally {
       other.remove();
@@ -231,6 +231,6 @@ describe('tcts evaluate of a translation run', () => {
   it('refuses a wait of 0', () => {
     const { code, stderr } = evaluate('--k', '3,0');
     expect(code).toBe(1);
-    expect(stderr).toContain('expected a whole number from 1 on, found "0"');
+    expect(stderr).toContain('expected a whole number of at least 1, found "0"');
   });
 });

@@ -95,7 +95,7 @@ describe('an exported model', () => {
     const nothing = spawnSync(process.execPath, [main, 'export', run.folder], { encoding: 'utf8' });
     expect(nothing).toMatchObject({
       status: 1,
-      stderr: 'tcts: --onnx: missing: say what to write with --onnx, --hf or --parameters\n',
+      stderr: 'tcts: --onnx: missing: expected --onnx, --hf or --parameters\n',
     });
   });
 

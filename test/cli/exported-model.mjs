@@ -1,5 +1,5 @@
 // Greedy wait-k, or the policy that the model has learned, with nothing but ONNX Runtime and the files of `tcts export`:
-// node exported-model.mjs FOLDER K < TEXT; in place of K: δ of itst, p of hmt, nothing for monotonic
+// node exported-model.mjs FOLDER K < TEXT; instead of K: δ of itst, p of hmt, nothing for monotonic
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -50,7 +50,7 @@ test('a folder as vendors give it is read, and what was done about it is said ev
   expect(lines).toHaveLength(4);
   expect(lines[0]).toMatch(/data: \d+ × row before an earlier date of its stock: sorted \(first: S0 on /);
   expect(lines[1]).toMatch(/data: 1 × file of the folder without any row left out \(first: .*empty\.csv\)/);
-  expect(lines[2]).toMatch(/data: 6 × row that is there a second time with the same values: dropped/);
+  expect(lines[2]).toMatch(/data: 6 × duplicate row with the same values dropped/);
   expect(lines[3]).toMatch(
     /data: 1 × end of a part of the split .* \(first: test is until 2015-12-31, the data ends on/,
   );

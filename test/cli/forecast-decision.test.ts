@@ -122,7 +122,7 @@ describe('from prices to a decision', () => {
       expect(row.prediction).toBeCloseTo(Number(first[i][2]), 5);
     });
     const wrong = await tcts(folder, ...run, '--out', 'x.txt');
-    expect(wrong.stderr).toMatch(/x\.txt: the name tells no format: expected \*\.csv or \*\.parquet/);
+    expect(wrong.stderr).toMatch(/x\.txt: the name does not show the format: expected \*\.csv or \*\.parquet/);
     expect(existsSync(join(folder, 'x.txt'))).toBe(false);
   });
 });

@@ -82,7 +82,7 @@ test('a model of Marian is imported, given trained adapters, evaluated, and expo
   const { code, stderr } = await tcts(folder, 'evaluate', 'runs/imported');
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: 'tcts: runs/imported: --data: the run has no data of its own, expected a corpus\n',
+    stderr: 'tcts: runs/imported: --data: the run has no data, expected a corpus\n',
   });
   await run(folder, 'export', 'runs/further', '--hf', 'exported');
   const trained = openTrained(join(folder, 'runs/further'));

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { trainConfigSchema } from '../../src/cli/problems.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { loadConfig } from '../../src/run/index.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { startTctsBy, tcts } from './train-process.js';
@@ -106,7 +106,7 @@ test('tcts init writes a configuration that can be trained', { timeout: 120_000 
   expect(await tcts(folder, 'train', 'stocks.yaml', ...short)).toMatchObject({ code: 0 });
 
   const again = await init('words.yaml', 'verb-final', '2');
-  expect(again).toMatchObject({ code: 1, stderr: 'tcts: words.yaml: it is there already: choose another name\n' });
+  expect(again).toMatchObject({ code: 1, stderr: 'tcts: words.yaml: it already exists: choose another name\n' });
   const missing = await tcts(folder, 'init', 'other.yaml', '--main', '3');
   expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('give --data, --minutes') });
 });

@@ -41,7 +41,7 @@ describe('a policy that is added to the list', () => {
     const command = program().commands.find((one) => one.name() === verb)!;
     command.configureOutput({ writeOut: (text) => (shown += text) }).outputHelp();
     expect(shown).toContain('  n-for-one:n=2                         read n tokens for each that is written\n');
-    expect(shown).toContain('  wait-if-diff:initial=3,step=1         write what a further read has not changed\n');
+    expect(shown).toContain('  wait-if-diff:initial=3,step=1         write what another read has not changed\n');
   });
 
   it('is evaluated by its name and settings', async () => {
@@ -54,7 +54,7 @@ describe('a policy that is added to the list', () => {
   });
 
   it('is in the menu of the page, with its slider, for the models that it runs over', async () => {
-    // The server's threads have modules of their own: what adds the policy there is a file.
+    // The server's threads have their own modules: what adds the policy there is a file.
     const file = join(temporaryFolder(), 'policy.mjs');
     const built = pathToFileURL(resolve('dist/translate/policies/index.js')).href;
     const { create: _, ...described } = pairs;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { loadModule, trainConfigSchema, withModules } from '../../src/cli/problems.js';
+import { loadModule, trainConfigSchema, withModules } from '../../src/problems/index.js';
 import { checkpointFolder, isRun, latestCheckpoint, loadConfig } from '../../src/run/index.js';
 import { startServer } from '../../src/serve/index.js';
 import { temporaryFolder } from '../run/temporary.js';

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { createProblem, trainConfigSchema } from '../../src/cli/problems.js';
+import { createProblem, trainConfigSchema } from '../../src/problems/index.js';
 import { Random } from '../../src/random.js';
 import { loadConfig } from '../../src/run/index.js';
 import { type Branch, planProbe, probeSeed } from '../../src/schedule/index.js';

@@ -55,7 +55,7 @@ test('a probe of the demo prints its matrix, keeps it, and advises', { timeout: 
   expect(again.stdout.replace(/^The configured.*\n/m, '')).toBe(stdout.replace(/^The configured.*\n/m, ''));
   const other = await tcts(folder, 'probe', demo, '--budget', '0.4');
   expect(other.code).toBe(1);
-  expect(other.stderr).toMatch(/branches\.jsonl: it was begun with another budget/);
+  expect(other.stderr).toMatch(/branches\.jsonl: it was started with a different budget/);
   const changed = await tcts(folder, 'probe', demo, '--budget', '0.5', '--set', 'threads=1');
   expect(changed.code).toBe(1);
   expect(changed.stderr).toMatch(/threads was 2 and is now 1/);
@@ -121,7 +121,7 @@ test('killed or interrupted, it goes on to the same result', { timeout: 120_000 
     const { code, stderr } = await ended;
     if (signal === 'SIGINT') {
       expect(code).toBe(130);
-      expect(stderr).toMatch(/updates \(\d+ are done\)[\s\S]*stopped; the same command goes on from here\n$/);
+      expect(stderr).toMatch(/updates \(\d+ are done\)[\s\S]*stopped; the same command continues from here\n$/);
     }
     expect(lines()).toBeGreaterThan(before);
     expect(lines()).toBeLessThan(100);
@@ -157,7 +157,7 @@ test.each([
   [['long.yaml', '--trunk', '1.5'], /trunk: expected a share between 0 and 1, found 1\.5/],
   [['long.yaml', '--checkpoints', '0'], /--checkpoints.*expected a whole number from 1/],
   [['long.yaml', '--set', 'training.step=3'], /training\.step: .*steps/],
-  [['long.yaml', '--write', 'long.yaml'], /long\.yaml: --write: it is there already/],
+  [['long.yaml', '--write', 'long.yaml'], /long\.yaml: --write: it already exists/],
   [['long.yaml', '--write', 'nowhere/x.yaml'], /nowhere\/x\.yaml: --write: cannot write it/],
 ])('%j is refused', async (args, sentence) => {
   const folder = folderWith();

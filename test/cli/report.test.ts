@@ -26,6 +26,6 @@ describe('tcts report', () => {
     const folder = temporaryFolder();
     const { code, stderr } = await tcts(folder, 'report', 'runs');
     expect(code).toBe(1);
-    expect(stderr).toBe('tcts: runs: no such folder, expected one that holds runs\n');
+    expect(stderr).toBe('tcts: runs: no such folder, expected one with runs\n');
   });
 });

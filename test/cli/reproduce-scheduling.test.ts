@@ -25,7 +25,7 @@ it('tcts reproduce scheduling goes on where it was killed, and ends with the rep
 
   const { code, stdout, stderr } = await tcts(folder, ...short);
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('16 runs: 16 done') });
-  expect(stderr).toMatch(/known-answer,strategy=fixed,seed=201: was done before/);
+  expect(stderr).toMatch(/known-answer,strategy=fixed,seed=201: already done/);
   expect(stderr).toMatch(/report: .*index\.html/);
   expect(statSync(join(first, 'result.json')).mtimeMs).toBe(finished);
   const tables = readdirSync(join(runs, 'report/tables')).filter((name) => /^scheduling-.*\.md$/.test(name));

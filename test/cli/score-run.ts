@@ -48,7 +48,7 @@ export async function scoreJson<T>(...args: string[]): Promise<T> {
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
-/** `tcts score …` as a process of its own, from the build. */
+/** `tcts score …` as its own process, from the build. */
 export function spawnScore(args: readonly string[], input?: string | Uint8Array): Outcome {
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, 'score', ...args], { input, encoding: 'utf8' });
   return { code: status ?? -1, stdout, stderr };

@@ -216,7 +216,7 @@ describeWithShared('tcts score latency', () => {
     ],
   ])('gives the figures of the vectors from %s', async (_, entry) => {
     const all = readSharedJson<Sequence[]>('vectors/latency/sentences.json');
-    // SimulEval measures delays beyond the source, too, which are refused here; test/metrics has them.
+    // SimulEval measures delays beyond the source, too, which are rejected here; test/metrics has them.
     const sequences = all.filter(({ delays, src_len }) => oddDelay({ delays, sourceLength: src_len }) === undefined);
     expect(all.length - sequences.length).toBe(ODD);
     const path = file('instances.jsonl', text(sequences.map((sequence) => JSON.stringify(entry(sequence)))));
@@ -272,7 +272,9 @@ describe('computation-aware latency', () => {
     const zeros = file('zeros.jsonl', `${JSON.stringify({ ...line, elapsed: [0, 0, 0] })}\n`);
     expect(await score('latency', zeros, '--computation-aware')).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining(`${zeros}:1: elapsed: no elapsed times are recorded`),
+      stderr: expect.stringContaining(
+        `${zeros}:1: elapsed: --computation-aware needs elapsed times, but none are recorded`,
+      ),
     });
     const seconds = file('seconds.jsonl', `${JSON.stringify({ ...line, elapsed: [0.2, 0.3, 0.4] })}\n`);
     expect(await score('latency', seconds, '--computation-aware')).toMatchObject({
@@ -306,7 +308,7 @@ describe('figures that would mislead', () => {
     expect(await score('latency', falling)).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: `tcts: ${falling}:2: delays[1]: found 1 after 2: what was read cannot become less\n`,
+      stderr: `tcts: ${falling}:2: delays[1]: found 1 after 2: delays cannot decrease\n`,
     });
     // Characters of the source, where its length is counted in words.
     const beyond = file('beyond.jsonl', `${fine}{"delays": [1, 3], "source_length": 2}\n`);
@@ -327,7 +329,7 @@ describe('figures that would mislead', () => {
 
   it('of BLEU of text without spaces come with a warning, unless a tokeniser was chosen', async () => {
     const [hyp, ref] = [file('hyp.ja', '犬は公園で走る。\n'), file('ref.ja', '犬は公園を走る。\n')];
-    expect((await score('bleu', hyp, ref)).stderr).toContain('warning: the references are written without spaces');
+    expect((await score('bleu', hyp, ref)).stderr).toContain('warning: the references have no spaces');
     expect(await score('bleu', hyp, ref, '--tokenize', 'char')).toMatchObject({
       stdout: expect.stringContaining('tok:char'),
       stderr: '',
@@ -448,7 +450,7 @@ describe('tcts score on bad input says in one sentence, with the place, what is 
     ['a folder', ['bleu', '/', two], '/: cannot read it: it is a folder'],
     ['not UTF-8', ['bleu', latin, two], `${latin}:2: the line is not UTF-8 text`],
     ['damaged gzip', ['bleu', broken, two], `${broken}: the gzip data are damaged (unexpected end of file)`],
-    ['standard input twice', ['bleu', '-', '-'], 'standard input (-) can stand for one file only'],
+    ['standard input twice', ['bleu', '-', '-'], 'standard input (-) can be used for one file only'],
     [
       'smoothing value',
       ['bleu', two, two, '--smooth-value', '1'],

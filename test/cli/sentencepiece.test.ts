@@ -52,6 +52,6 @@ it('a corpus of SentencePiece models is prepared, trained, translated as a strea
 
   const wrong = tcts(['prepare', 'translate', ...languages, '--spm', 't.en', '--out', 'other']);
   expect(wrong).toMatchObject({ status: 1, stdout: '' });
-  expect(wrong.stderr).toMatch(/^tcts: t\.en: not a model of SentencePiece/);
+  expect(wrong.stderr).toMatch(/^tcts: t\.en: not a SentencePiece model/);
   expect(existsSync(join(folder, 'other'))).toBe(false);
 });

@@ -26,14 +26,14 @@ describe('where nobody watches', () => {
     view.change(run('a', 'waiting'));
     expect(taken()).toBe('');
     view.change(run('a', 'running'), { step: 0, steps: 10 });
-    expect(taken()).toBe('begun   a\n');
+    expect(taken()).toBe('started a\n');
     view.change(run('a', 'running'), { step: 5, steps: 10, best: -0.25 });
     expect(taken()).toBe('');
     at(65);
     view.change(run('a', 'done'));
     expect(taken()).toBe('done    a: validation -0.25, 1m05s\n');
     view.change(run('b', 'done'));
-    expect(taken()).toBe('done    b: was done before\n');
+    expect(taken()).toBe('done    b: already done\n');
     view.change(run('c', 'failed', 'the disk is full'));
     expect(taken()).toBe('failed  c: the disk is full\n');
   });

@@ -55,7 +55,7 @@ groups:
     const second = await tcts(folder, 'sweep', 'grid.yaml');
     expect(second.stdout).toMatch(/2 runs: 2 done/);
     expect(second.code).toBe(0);
-    expect(second.stderr).toMatch(/a,strategy=good,seed=1: was done before/);
+    expect(second.stderr).toMatch(/a,strategy=good,seed=1: already done/);
     expect(statSync(join(folder, 'runs/grid/a,strategy=good,seed=1/run.json')).mtimeMs).toBe(finished);
   });
 
@@ -79,7 +79,7 @@ groups:
     const folder = folderWith(`base: base.yaml\nseeds: 10\ngroups: [{name: a, grid: {training.steps: [${steps}]}}]\n`);
     const { code, stderr } = await tcts(folder, 'sweep', 'grid.yaml');
     expect(code).toBe(1);
-    expect(stderr).toMatch(/The grid has 1010 runs\. Go on\? There is nobody to ask: say --yes/);
+    expect(stderr).toMatch(/The grid has 1010 runs\. Continue\? There is no terminal to ask on: use --yes/);
     expect(existsSync(join(folder, 'runs'))).toBe(false);
   });
 });

@@ -1,10 +1,10 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { trainConfigSchema } from '../../src/cli/problems.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { jsonSchema, loadConfig, referenceYaml } from '../../src/run/index.js';
 
-const TITLE = `Every key of a training configuration, with its default. A configuration needs to say only what differs;
+const TITLE = `Every key of a training configuration, with its default. A configuration contains only what differs;
 it may begin with "extends: other.yaml". The keys after "Or:" belong to another choice of the key above.`.replaceAll(
   '\n',
   ' ',

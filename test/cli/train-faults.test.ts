@@ -77,7 +77,7 @@ describe('resuming a finished run', () => {
     truncateSync(join(checkpointFolder(run), 'step-000000012.safetensors'), 100);
     rmSync(join(run, 'timings.jsonl'));
     const { code, stderr } = await tcts(folder, 'train', '--resume', 'runs/small', '--quiet');
-    expect(stderr).toMatch(/^warning: the checkpoint is damaged and passed over: .*step-000000012\.safetensors.*\n$/);
+    expect(stderr).toMatch(/^warning: the checkpoint is damaged and was skipped: .*step-000000012\.safetensors.*\n$/);
     expect(code).toBe(0);
     expect(readFileSync(join(run, 'metrics.jsonl'), 'utf8')).toBe(metrics);
   });

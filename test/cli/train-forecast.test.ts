@@ -69,7 +69,7 @@ test('a forecaster is trained, evaluated and used', { timeout: 120_000 }, async 
 });
 
 test('threads are workers by default: as many, with the same results', { timeout: 120_000 }, async () => {
-  // Each worker has dropout masks of its own, so that another number of them shows in every figure.
+  // Each worker has its own dropout masks, so that another number of them shows in every figure.
   const folder = folderWith(
     CONFIG.replace('layers: 1', 'layers: 2, dropout: 0.2').replace('episodes: 4', 'episodes: 1'),
   );

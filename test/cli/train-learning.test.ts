@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun } from '../../src/cli/training-run.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { checkpointFolder, latestCheckpoint, loadConfig, readMetrics } from '../../src/run/index.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { startTcts, tcts } from './train-process.js';
@@ -122,7 +122,7 @@ test('reduce_on_plateau goes on exactly where it was killed', { timeout: 120_000
 });
 
 test.each([
-  ['{schedule: inverse_sqrt}', /problem\.learning\.warmup: inverse_sqrt falls from the end of the warm-up on/],
+  ['{schedule: inverse_sqrt}', /problem\.learning\.warmup: inverse_sqrt needs a warm-up/],
   [
     '{schedule: cosine, warmup: 8}',
     /problem\.learning\.updates: cosine needs more updates than the 8 of the warm-up, found 8/,

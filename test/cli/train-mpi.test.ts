@@ -93,14 +93,16 @@ describeWithMpi('mpirun -n N tcts train', () => {
       for (const pid of ranks) process.kill(pid, 'SIGTERM');
     });
     expect(interrupted.code).toBe(130);
-    expect(interrupted.stderr).toMatch(/everything is saved; to go on: mpirun -n 2 tcts train --resume runs\/small\n/);
+    expect(interrupted.stderr).toMatch(
+      /everything is saved; to continue: mpirun -n 2 tcts train --resume runs\/small\n/,
+    );
     expect(interrupted.stderr.match(/everything is saved/g)).toHaveLength(1);
     expect(openRun(run).info.state).toBe('interrupted');
 
     const alone = await tcts(folder, 'train', 'small.yaml', '--resume');
     expect(alone.code).toBe(1);
     expect(alone.stderr).toMatch(
-      /run\.json: the run was begun with 2 process\(es\) and cannot go on with 1: .* -n 2\n$/,
+      /run\.json: the run was started with 2 process\(es\) and cannot continue with 1: .* -n 2\n$/,
     );
 
     expect(await startJob(folder, 2, '--resume', '--quiet', ...args).ended).toMatchObject({ code: 0, stderr: '' });
@@ -129,7 +131,7 @@ describeWithMpi('mpirun -n N tcts train', () => {
   });
 });
 
-/** Waits until a job shows that it has done so many steps, and does something to its processes. */
+/** Waits until a job shows that it has done this many steps, and does something to its processes. */
 async function stopAt(
   steps: number,
   { child, ended }: ReturnType<typeof startTctsBy>,

@@ -13,7 +13,7 @@ export interface Ended {
   stderr: string;
 }
 
-/** `tcts …` as a process of its own, in a folder. */
+/** `tcts …` as its own process, in a folder. */
 export function startTcts(cwd: string, ...args: string[]) {
   return startTctsBy([], cwd, ...args);
 }

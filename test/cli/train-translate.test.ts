@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun } from '../../src/cli/training-run.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { loadConfig } from '../../src/run/index.js';
 import { LossEvaluation } from '../../src/translate/loss-evaluation.js';
 import { openTrained } from '../../src/translate/trained.js';
@@ -65,6 +65,6 @@ test('a warm start begins with the best parameters of another run', async () => 
 
   const other = smallToy(...warm, 'problem.data.seed=2');
   await expect(trainingRun(other, { folder: join(folder, 'third'), quiet: true })).rejects.toThrow(
-    /first\/dict\.sov\.txt.*problem\.warmStart.*not that of the corpus/,
+    /first\/dict\.sov\.txt.*problem\.warmStart.*differs from that of the corpus/,
   );
 });

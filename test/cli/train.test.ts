@@ -44,7 +44,7 @@ test('a run leaves its figures in its folder', async () => {
 
   const again = await tcts(folder, 'train', 'small.yaml');
   expect(again).toMatchObject({ code: 1, stdout: '' });
-  expect(again.stderr).toMatch(/runs\/small: a run is there already: resume it, or choose another name\n$/);
+  expect(again.stderr).toMatch(/runs\/small: there is already a run: resume it, or choose another name\n$/);
 });
 
 test('--set gives the strategy that a shorthand names its keys, in whatever order they come', async () => {
@@ -69,13 +69,13 @@ test('results can be printed as JSON, and resuming a finished run only prints th
   expect(again).toMatchObject({ code: 0, stdout: first.stdout });
 });
 
-test('Ctrl-C saves and says how to go on', { timeout: 60_000 }, async () => {
+test('Ctrl-C saves and says how to continue', { timeout: 60_000 }, async () => {
   const folder = folderWith(CONFIG.replace('episodes: 12', 'episodes: 100000'));
   const { child, ended } = startTcts(folder, 'train', 'small.yaml', '--set', 'logging.progressSeconds=0.05');
   child.stderr.once('data', () => child.kill('SIGINT'));
   const { code, stderr } = await ended;
   expect(code).toBe(130);
-  expect(stderr).toMatch(/to go on: tcts train --resume runs\/small\n$/);
+  expect(stderr).toMatch(/to continue: tcts train --resume runs\/small\n$/);
   expect(stderr).toMatch(/loss [\d.]+.*(clean|main|off)-?\d* \d+ %/);
   const other = await tcts(folder, 'train', '--resume', 'runs/small', '--set', 'seed=9');
   expect(other).toMatchObject({ code: 1 });
@@ -99,8 +99,19 @@ test('early stopping ends a run, and is refused where it cannot be meant', { tim
   const stop = ['--set', 'earlyStopping.patience=5', '--quiet', '--json'];
   const { code, stdout } = await tcts(folder, 'train', 'small.yaml', '--set', 'strategy.name=fixed', ...stop);
   expect(code).toBe(0);
-  const { updates, best } = JSON.parse(stdout);
+  const { updates, best, stoppedEarly } = JSON.parse(stdout);
   expect(updates).toBe(best.update + 5 * 5);
+  expect(stoppedEarly).toBe(true);
+
+  // Stopped between the best model and the end, a run continues counting where it was.
+  const paused = ['train', 'small.yaml', '--set', 'strategy.name=fixed', '--set', 'name=paused', ...stop.slice(0, 3)];
+  expect(await tcts(folder, ...paused, '--until', String(best.update + 12))).toMatchObject({ code: 0, stdout: '' });
+  const resumed = await tcts(folder, 'train', '--resume', 'runs/paused', '--quiet');
+  expect(resumed.stdout).toContain(`finished after ${updates} updates, as the last 5 validations were no better\n`);
+  for (const file of ['result.json', 'metrics.jsonl']) {
+    const [whole, parts] = ['small', 'paused'].map((run) => readFileSync(join(folder, 'runs', run, file), 'utf8'));
+    expect(parts).toBe(whole);
+  }
   const refused = await tcts(
     folder,
     'train',
@@ -112,7 +123,7 @@ test('early stopping ends a run, and is refused where it cannot be meant', { tim
     ...stop,
   );
   expect(refused).toMatchObject({ code: 1, stdout: '' });
-  expect(refused.stderr).toContain('earlyStopping.patience: best-fixed trains 5 models one after the other');
+  expect(refused.stderr).toContain('earlyStopping.patience: best-fixed trains 5 models in sequence');
 });
 
 test.each([

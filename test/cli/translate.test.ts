@@ -97,10 +97,10 @@ describe('tcts translate', () => {
   });
 
   it.each([
-    ['a wait of 0', ['--k', '0'], '--k: expected a whole number from 1 on, found "0"'],
+    ['a wait of 0', ['--k', '0'], '--k: expected a whole number of at least 1, found "0"'],
     ['several policies', ['--k', '2,3'], 'policy: expected one policy, found 2 in wait-k:2,3'],
     ['a policy twice', ['--k', '2', '--policy', 'adaptive'], '--policy: expected one policy, found several'],
-    ['a beam that is no number', ['--beam', 'wide'], '--beam: expected a whole number from 1 on, found "wide"'],
+    ['a beam that is no number', ['--beam', 'wide'], '--beam: expected a whole number of at least 1, found "wide"'],
   ])('refuses %s', async (_, flags, message) => {
     const { code, stderr } = await translate('', run.folder, ...flags);
     expect(code).toBe(1);
@@ -126,11 +126,13 @@ describe('tcts translate', () => {
     const batch = await translate('', run.folder, ...policy, '--input', file);
     expect(batch).toMatchObject({ code: 1, stdout: expected });
     expect(batch.stderr).toBe(
-      `tcts: ${file}:2: the sentence has 71 tokens with its end, the model reads at most 64: it is left untranslated\n`,
+      `tcts: ${file}:2: the sentence has 71 tokens including its end, the model reads at most 64: it is left untranslated\n`,
     );
     const streamed = await translate(lines.join('\n'), run.folder, ...policy);
     expect(streamed).toMatchObject({ code: 1, stdout: expected });
-    expect(streamed.stderr).toMatch(/^tcts: standard input:2: the sentence has 65 tokens with its end, .* 64: .*\n$/);
+    expect(streamed.stderr).toMatch(
+      /^tcts: standard input:2: the sentence has 65 tokens including its end, .* 64: .*\n$/,
+    );
   });
 
   it('translates what comes before bytes that are no text, and names the line of those', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { traceModel } from '../../src/optim/index.js';
 import { createRun, saveBest, saveCheckpoint } from '../../src/run/index.js';
-import type { DataConfig } from '../../src/translate/config.js';
+import type { TranslationDataConfig } from '../../src/translate/config.js';
 import { openCorpus } from '../../src/translate/corpus/corpus.js';
 import { defaultFilters } from '../../src/translate/corpus/encode-split.js';
 import { prepareTranslation } from '../../src/translate/corpus/prepare.js';
@@ -84,7 +84,7 @@ export async function randomTextRun(
 function saveRandomRun(
   scratch: string,
   languages: Languages,
-  data: DataConfig,
+  data: TranslationDataConfig,
   seed: number,
   attention?: MonotonicKind,
 ): string {

@@ -58,7 +58,7 @@ test('a walk-forward that was killed goes on where it was, and is evaluated as o
 
   const resumed = await tcts(folder, ...args, '--resume');
   expect(resumed.code, resumed.stderr).toBe(0);
-  expect(resumed.stderr).toMatch(/done {4}2015-05-20: was done before\n/);
+  expect(resumed.stderr).toMatch(/done {4}2015-05-20: already done\n/);
   expect(resumed.stdout).toMatch(/^finished after 180 updates of 3 runs\nbest validation loss [\d.]+, on average\n/);
   expect(readFileSync(join(first, 'run.json'), 'utf8')).toBe(before);
   expect(openRun(run).info.state).toBe('finished');

@@ -13,7 +13,7 @@ if (!hasDevice) console.warn(`there is no ${DRIVER}: the tests of devices are sk
 /** What a process needs to find the software device; the driver asks for a folder, any one. */
 export const deviceEnvironment = { VK_ICD_FILENAMES: DRIVER, XDG_RUNTIME_DIR: tmpdir() } as const;
 
-/** `describe` on the software device, skipped where there is none. It compiles every kernel when it is first needed. */
+/** `describe` on the software device, skipped if there is none. It compiles every kernel when it is first needed. */
 export function describeOnDevice(name: string, body: () => void | Promise<void>): void {
   if (!hasDevice) {
     describe.skip(name, () => it('needs a software device', () => {}));

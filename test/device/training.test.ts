@@ -10,12 +10,12 @@ import {
   f32,
   lower,
   mul,
+  placement,
   Session,
   slice,
   trace,
   type Value,
 } from '../../src/tensor/index.js';
-import { placement } from '../../src/tensor/placement.js';
 import { lossFeeds, lossInputs, lossModel, translationModel } from '../../src/translate/index.js';
 import { describeOnDevice } from './software.js';
 

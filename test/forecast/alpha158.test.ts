@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { ALPHA158, alpha158 } from '../../src/forecast/data/alpha158.js';
-import { columnCount, gather, withFeatures, writeColumn } from '../../src/forecast/data/features.js';
+import { columnCount, gatherFeatures, withFeatures, writeColumn } from '../../src/forecast/data/features.js';
 import { type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
 import { dates } from './panels.js';
 
@@ -52,7 +52,7 @@ it('is nothing on days without a price, and what a model sees of a day or a wind
   const seen = withFeatures(panel, spec);
   const samples = samplesBetween(panel, 53, 54);
   const out = new Float32Array(2 * columnCount(spec));
-  gather(seen, spec, samples, Int32Array.of(0, 1), out, 'flat');
+  gatherFeatures(seen, spec, samples, Int32Array.of(0, 1), out, 'flat');
   const row = (day: number, f: number) => values[rowOf[day] * ALPHA158.length + f];
   // Day 53 follows a suspension, so that the first of its two days is unknown; day 54 sees 53 and itself.
   expect([out[0], out[1]]).toEqual([Number.NaN, row(53, 0)]);
@@ -72,7 +72,7 @@ it.each(alpha360.cases)("Alpha360 has the columns of qlib's expressions on day $
   const spec = { kind: 'alpha360', window: 60 } as const;
   expect(columnCount(spec)).toBe(alpha360.count);
   const out = new Float32Array(columnCount(spec));
-  gather(panel, spec, samplesBetween(panel, expected.day, expected.day), Int32Array.of(0), out, 'flat');
+  gatherFeatures(panel, spec, samplesBetween(panel, expected.day, expected.day), Int32Array.of(0), out, 'flat');
   for (const [at, name, value] of expected.columns) {
     if (value === null) expect(out[at], name).toBeNaN();
     else expect(Math.abs(out[at]! / value - 1), name).toBeLessThan(1e-6);

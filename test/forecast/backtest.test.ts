@@ -7,7 +7,7 @@ import { panelOfCloses } from './panels.js';
 
 type Backtest = typeof tradeOn;
 
-/** A backtest that trades at closes, so many days after the forecasts. */
+/** A backtest that trades at closes, this many days after the forecasts. */
 function backtest(
   panel: Parameters<Backtest>[0],
   samples: Parameters<Backtest>[1],

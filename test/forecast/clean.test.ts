@@ -70,7 +70,7 @@ describe('cleaning', () => {
       return draft;
     };
     expect(() => clean(partly(6), null, new Notes(), 'prices.csv')).toThrow(
-      /^prices\.csv: in 6 of 10 rows .* \(first: A on 2020-01-01\): some of the prices seem to be adjusted .*\{adjusted: …\}/,
+      /^prices\.csv: in 6 of 10 rows .* \(first: A on 2020-01-01\): some prices seem to be adjusted .*\{adjusted: …\}/,
     );
     const notes = new Notes();
     clean(partly(5), null, notes);

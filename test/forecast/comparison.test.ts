@@ -47,9 +47,7 @@ it('runs that were evaluated on different data are not compared', () => {
     });
   data(a, '1');
   data(b, '2');
-  expect(() => compareForecasts(a, b, 'test')).toThrow(
-    'it was evaluated on D2, and not on the same data as the other run, D1',
-  );
+  expect(() => compareForecasts(a, b, 'test')).toThrow('it was evaluated on D2, but the other run on D1');
   expect(() => compareForecasts(a, c, 'test')).toThrow('it was evaluated on data that it does not name');
   data(b, '1');
   expect(compareForecasts(a, b, 'test').IC.mean).toBe(0);
@@ -57,5 +55,7 @@ it('runs that were evaluated on different data are not compared', () => {
 
 it('a run that has not been evaluated is named', () => {
   const base = evaluated('alone', wave);
-  expect(() => compareForecasts(base, join(home, 'never'), 'test')).toThrow(/never.*daily\.csv: cannot read it/);
+  expect(() => compareForecasts(base, join(home, 'never'), 'test')).toThrow(
+    /never.*test: it has no evaluation to compare with, expected that of: tcts evaluate .*never/,
+  );
 });

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { firstDayFrom, PAPER_SPLIT, splitSamples } from '../../src/forecast/data/calendar.js';
+import { firstDayFrom, type SplitDates, splitSamples } from '../../src/forecast/data/calendar.js';
 import { labelledSamples, labelTable } from '../../src/forecast/data/labels.js';
 import { fitNormaliser } from '../../src/forecast/data/normaliser.js';
 import { samplesBetween, summarise } from '../../src/forecast/data/panel.js';
@@ -10,6 +10,13 @@ import type { Reading } from '../../src/forecast/formats/format.js';
 import { readQlib } from '../../src/forecast/formats/qlib.js';
 import { describeWithShared, shared } from '../shared.js';
 import { temporaryFolder } from './panels.js';
+
+/** The paper's split (section 4.3). */
+const PAPER_SPLIT: SplitDates = {
+  train: ['2008-01-01', '2013-12-31'],
+  validation: ['2014-01-01', '2015-12-31'],
+  test: ['2016-01-01', '2020-08-01'],
+};
 
 describeWithShared('the CSI300', () => {
   const home = temporaryFolder();

@@ -78,7 +78,7 @@ describe('a long CSV file', () => {
     expect([0, 1, 2].map((day) => valueAt(panel, day, 0, 'close'))).toEqual([1, 2, 3]);
     expect(notes.summary()).toEqual([
       `3 × row before an earlier date of its stock: sorted (first: A on 2020-01-01 in ${path}:3)`,
-      `1 × row that is there a second time with the same values: dropped (first: A on 2020-01-01 in ${path}:5)`,
+      `1 × duplicate row with the same values dropped (first: A on 2020-01-01 in ${path}:5)`,
     ]);
   });
 
@@ -184,7 +184,7 @@ describe('a long CSV file', () => {
     [
       'a date twice, with other values',
       `${HEADER}\n2020-01-02,A,1,1,1,1,1\n2020-01-03,A,1,1,1,1,1\n2020-01-02,A,1,1,1,2,1\n`,
-      /:4: A on 2020-01-02 has other values here than in line 2/,
+      /:4: A on 2020-01-02 has different values than in line 2/,
     ],
     [
       'a price of zero',
@@ -195,14 +195,14 @@ describe('a long CSV file', () => {
     ['a negative volume', `${HEADER}\n2020-01-02,A,1,1,1,1,-5\n`, /:2: volume of A on 2020-01-02 is -5/],
     ['a cell too few', `${HEADER}\n2020-01-02,A,1,1,1,1\n`, /:2: not a well-formed CSV row/],
     ['an open quote', `${HEADER}\n2020-01-02,"A,1,1,1,1,1\n`, /not a well-formed CSV row/],
-    ['no price at all', `${HEADER}\n2020-01-02,A,,,,,\n`, /holds no price/],
+    ['no price at all', `${HEADER}\n2020-01-02,A,,,,,\n`, /has no price/],
   ])('is refused with %s', async (_, text, message) => {
     const reading = readCsv({ path: file(text) });
     await expect(reading).rejects.toThrow(message);
     await expect(reading).rejects.toBeInstanceOf(InputError);
   });
 
-  it('is refused when it is not there, has no such index, or its name tells no format', async () => {
+  it('is refused when it is not there, has no such index, or its name does not show the format', async () => {
     await expect(readPanel({ path: join(home, 'none.csv') })).rejects.toThrow(
       /none\.csv: cannot read it: no such file/,
     );
@@ -210,7 +210,7 @@ describe('a long CSV file', () => {
     const good = file(`${HEADER}\n2020-01-02,A,1,1,1,1,1\n`);
     await expect(readCsv({ path: good, index: 'I' })).rejects.toThrow(/there is no symbol "I" to serve as the index/);
     writeFiles(home, { 'prices.txt': '' });
-    await expect(readPanel({ path: join(home, 'prices.txt') })).rejects.toThrow(/the name tells no format/);
+    await expect(readPanel({ path: join(home, 'prices.txt') })).rejects.toThrow(/the name does not show the format/);
   });
 
   it('never gives a panel with a value that is not in the text, and no error but InputError', async () => {

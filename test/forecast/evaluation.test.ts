@@ -4,7 +4,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parseForecast } from '../../src/cli/score-forecast.js';
 import { type ForecastData, openForecastData } from '../../src/forecast/data/dataset.js';
-import { labelTable, type PricePanel, samplesBetween } from '../../src/forecast/data/index.js';
+import { labelTable } from '../../src/forecast/data/labels.js';
+import { type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
 import { evaluateForecast, judge } from '../../src/forecast/evaluation/evaluation.js';
 import { writeCsv } from '../../src/forecast/formats/csv.js';
 import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
@@ -25,7 +26,7 @@ const NETWORKS = [
   ['gat', { model: { name: 'gat', hidden: 4, layers: 1 } }],
 ] as const;
 
-/** A finished run in a folder of its own. */
+/** A finished run in its own folder. */
 async function makeRun(
   name: string,
   over: Record<string, unknown>,

@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { columnCount, type FeatureSpec, gather } from '../../src/forecast/data/features.js';
-import { MedianMemory } from '../../src/forecast/data/median.js';
-import { fitNormaliser, normaliserFromJson, normaliserToJson } from '../../src/forecast/data/normaliser.js';
+import { columnCount, type FeatureSpec, gatherFeatures } from '../../src/forecast/data/features.js';
+import {
+  fitNormaliser,
+  MedianMemory,
+  normaliserFromJson,
+  normaliserToJson,
+} from '../../src/forecast/data/normaliser.js';
 import { FIELDS, type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
 import { Random } from '../../src/random.js';
 import { dates, panelOfCloses } from './panels.js';
@@ -24,7 +28,7 @@ const spec: FeatureSpec = { kind: 'ohlcv', window: 2 };
 
 function gathered(layout: 'time-major' | 'flat', positions: number[], chosen: FeatureSpec = spec): number[] {
   const out = new Float32Array(positions.length * columnCount(chosen));
-  gather(panel, chosen, samples, Int32Array.from(positions), out, layout);
+  gatherFeatures(panel, chosen, samples, Int32Array.from(positions), out, layout);
   return [...out];
 }
 
@@ -74,7 +78,7 @@ describe('features', () => {
     );
     const withVwap: PricePanel = { ...panel, fields: [...FIELDS, 'vwap'], values };
     const out = new Float32Array(12);
-    gather(withVwap, { kind: 'alpha360', window: 2 }, samples, Int32Array.of(3), out, 'flat');
+    gatherFeatures(withVwap, { kind: 'alpha360', window: 2 }, samples, Int32Array.of(3), out, 'flat');
     expect([...out.subarray(8, 10)]).toEqual([0.75, 0.75]);
   });
 
@@ -137,7 +141,7 @@ describe('the normaliser', () => {
     expect(normaliser.factor[column]).toBeCloseTo(12 / 1.4826, 4);
 
     const out = new Float32Array(5 * 10);
-    gather(closes, spec, all, Int32Array.of(0, 1, 2, 3, 4), out, 'flat', normaliser);
+    gatherFeatures(closes, spec, all, Int32Array.of(0, 1, 2, 3, 4), out, 'flat', normaliser);
     const got = [0, 1, 2, 3, 4].map((b) => out[b * 10 + column]!);
     // (1/2 − 7/12) · 12 / 1.4826 = −1 / 1.4826; 1 / 1.4826; (10/9 − 7/12) · 12 / 1.4826 = 4.27, clipped to 3.
     const unit = 1 / 1.4826;
@@ -163,9 +167,9 @@ describe('the normaliser', () => {
     const out = new Float32Array(12);
     const alpha: FeatureSpec = { kind: 'alpha360', window: 2 };
     const normaliser = fitNormaliser(panel, alpha, samples);
-    gather(panel, alpha, samples, Int32Array.of(4), out, 'flat', normaliser);
+    gatherFeatures(panel, alpha, samples, Int32Array.of(4), out, 'flat', normaliser);
     expect([out[0], out[8], out[9]]).toEqual([0, 0, 0]);
-    expect(() => gather(panel, spec, samples, Int32Array.of(4), out, 'flat', normaliser)).toThrow(
+    expect(() => gatherFeatures(panel, spec, samples, Int32Array.of(4), out, 'flat', normaliser)).toThrow(
       /12 columns, the features 10/,
     );
   });

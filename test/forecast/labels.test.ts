@@ -6,7 +6,7 @@ import { panelOfCloses } from './panels.js';
 
 const panel = panelOfCloses({ A: [1, 2, 3, 3, 6], B: [4, 2, Number.NaN, 8, 4] });
 
-/** The labels of one stock, a row a day. */
+/** The labels of one stock, one row per day. */
 function labels(stock: number, kind: 'daily' | 'cumulative', horizons: number[], shift?: number): number[][] {
   const samples = samplesBetween(panel, 0, 4);
   const table = labelTable(panel, samples, { kind, horizons, transform: 'raw', shift });

@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun, trainRun } from '../../src/cli/training-run.js';
 import {
   evaluateForecast,
@@ -11,6 +10,7 @@ import {
   syntheticMarket,
   writeCsv,
 } from '../../src/forecast/index.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import {
   bestCheckpoint,
   checkpointFolder,
@@ -120,7 +120,7 @@ describe('a walk-forward', () => {
     expect(windows!.reduce((sum, { days }) => sum + days, 0)).toBe(scores.days + 1);
     expect(meanIC).toBeCloseTo(scores.IC, 1);
     await expect(evaluateForecast(run, { split: 'validation' })).rejects.toThrow(/^--split: .*evaluate a member$/);
-    // After the last window its model goes on; before the first it does not know better.
+    // After the last window its model continues; before the first it does not know better.
     const { days } = await forecastDays(run, { from: '2015-06-11', to: '2015-06-12' });
     expect(days.map(({ date }) => date)).toEqual(['2015-06-11', '2015-06-12']);
   });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type ModelConfig, modelNamed, modelSchema } from '../../src/forecast/models/index.js';
+import { forecastModelSchema, type ModelConfig, modelNamed } from '../../src/forecast/models/index.js';
 import type { TrunkMode } from '../../src/forecast/models/model.js';
 import { createNetwork, inputValue, openForward } from '../../src/forecast/network.js';
 import { Training } from '../../src/optim/index.js';
@@ -25,7 +25,7 @@ const { cases } = JSON.parse(readFileSync(new URL('models.json', import.meta.url
   cases: Record<string, ModelCase>;
 };
 
-const network = (values: Record<string, unknown>): ModelConfig => modelSchema().parse(values);
+const network = (values: Record<string, unknown>): ModelConfig => forecastModelSchema().parse(values);
 
 /** Every model, in the sizes of the reference values. */
 const MODELS: Record<string, ModelConfig> = {

@@ -95,7 +95,7 @@ describe('a Parquet file', () => {
     [
       'a date twice, with other values',
       { symbol: { data: ['A', 'B', 'B'] } },
-      /parquet:3: B on 2020-01-02 has other values here than in line 2/,
+      /parquet:3: B on 2020-01-02 has different values than in line 2/,
     ],
     ['a price of zero', { close: { data: [10, 0, 5] } }, /parquet:2: close of A on 2020-01-02 is 0/],
   ])('is refused with %s', async (_, changes, message) => {

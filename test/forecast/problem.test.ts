@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ForecastBatch } from '../../src/forecast/data/dataset.js';
-import { openForecastData } from '../../src/forecast/data/dataset.js';
+import { type ForecastBatch, openForecastData } from '../../src/forecast/data/dataset.js';
 import type { ForecastProblem } from '../../src/forecast/problem.js';
 import { copySnapshot, remainingGroups } from '../../src/schedule/index.js';
 import { STATUS, smallConfig, smallProblem } from './small-market.js';
@@ -10,7 +9,7 @@ const every = (problem: ForecastProblem, batch: ForecastBatch, task: number) => 
   weights: new Float32Array(problem.sizeOf(batch)).fill(1),
 });
 
-/** The columns of some feature groups, a row a sample. */
+/** The columns of some feature groups, one row per sample. */
 async function featuresOf(problem: ForecastProblem, batch: ForecastBatch, groups: readonly string[]) {
   const width = remainingGroups(problem.features, [])
     .filter(({ name }) => groups.includes(name))
@@ -240,7 +239,9 @@ it('a main task that is not among the tasks is refused', async () => {
 it('a state of other prices is refused', async () => {
   const one = await smallProblem();
   const other = await smallProblem({ data: { format: 'synthetic', stocks: 20, days: 160, seed: 2 } });
-  expect(() => other.restore(one.capture())).toThrow('problem.data: the prices of the training part are not those');
+  expect(() => other.restore(one.capture())).toThrow(
+    'problem.data: the prices of the training part have changed since',
+  );
   await one.close();
   await other.close();
 });

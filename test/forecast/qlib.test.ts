@@ -155,7 +155,7 @@ describe('a qlib folder', () => {
   it('takes a price of zero as a suspension on request', () => {
     const { panel, notes } = readQlib({ path: folder(stockFiles('bb', 2, [5, 0, 6])), nonPositive: 'missing' });
     expect(valueAt(panel, 3, 1, 'close')).toBeNaN();
-    expect(notes.count('row with a price of zero or less taken as a suspension')).toBe(1);
+    expect(notes.count('row with a price of zero or less treated as a suspension')).toBe(1);
   });
 
   it('is refused for a market, an index or dates it does not have', () => {

@@ -9,7 +9,7 @@ import {
   splitSamples,
 } from '../../src/forecast/data/calendar.js';
 import { clean } from '../../src/forecast/data/clean.js';
-import { columnCount, gather } from '../../src/forecast/data/features.js';
+import { columnCount, gatherFeatures } from '../../src/forecast/data/features.js';
 import { labelReach, labelTable } from '../../src/forecast/data/labels.js';
 import { fitNormaliser } from '../../src/forecast/data/normaliser.js';
 import type { PricePanel, Samples } from '../../src/forecast/data/panel.js';
@@ -44,13 +44,13 @@ describe('splits', () => {
         const samples = splits[part];
         const normaliser = fitNormaliser(cleaned, spec, splits.train);
         const features = new Float32Array(samples.length * columnCount(spec));
-        gather(cleaned, spec, samples, Int32Array.from(samples.day.keys()), features, 'flat', normaliser);
+        gatherFeatures(cleaned, spec, samples, Int32Array.from(samples.day.keys()), features, 'flat', normaliser);
         return { samples, features, labels: labelTable(cleaned, samples, label) };
       };
       const before = everything(panel);
       const end = lastDayUntil(panel.calendar, dates[part][1]);
       const width = panel.fields.length;
-      // All prices of a day alike: prices that cross each other are refused.
+      // All prices of a day alike: prices that cross each other are rejected.
       const change = fc.tuple(
         fc.integer({ min: (end + 1) * panel.symbols.length, max: panel.values.length / width - 1 }),
         fc.oneof(fc.constant(NaN), fc.double({ min: 0.01, max: 100, noNaN: true })),

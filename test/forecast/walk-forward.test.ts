@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { trainConfigSchema } from '../../src/cli/problems.js';
 import { parseLength, type WalkForward } from '../../src/forecast/config.js';
 import { meanRanks, windowAt } from '../../src/forecast/forecaster.js';
 import { planMembers, windowsOf } from '../../src/forecast/members.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { loadValues } from '../../src/run/index.js';
 import { SMALL, smallConfig } from './small-market.js';
 

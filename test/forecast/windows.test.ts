@@ -1,12 +1,7 @@
 import { expect, it } from 'vitest';
-import {
-  type FeatureSpec,
-  fitNormaliser,
-  gather,
-  type PricePanel,
-  prepareWindows,
-  samplesBetween,
-} from '../../src/forecast/data/index.js';
+import { type FeatureSpec, gatherFeatures, prepareWindows } from '../../src/forecast/data/features.js';
+import { fitNormaliser } from '../../src/forecast/data/normaliser.js';
+import { type PricePanel, samplesBetween } from '../../src/forecast/data/panel.js';
 import { syntheticMarket } from '../../src/forecast/formats/synthetic.js';
 
 const SPECS: readonly FeatureSpec[] = [
@@ -29,7 +24,7 @@ it.each(['time-major', 'flat'] as const)('windows are the same from the copy tha
       const positions = Int32Array.from({ length: count }, (_, i) => (i * 37) % samples.length);
       const windows = (panel: PricePanel, given?: typeof normaliser) => {
         const out = new Float32Array(count * columns).fill(123);
-        gather(panel, spec, samples, positions, out, layout, given);
+        gatherFeatures(panel, spec, samples, positions, out, layout, given);
         return out;
       };
       const before = [windows(market), windows(market, normaliser)];

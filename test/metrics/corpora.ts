@@ -21,7 +21,7 @@ export function referencesOf({ refs }: Corpus, line: number): string[] {
   return refs.map((reference) => reference[line]);
 }
 
-/** sacreBLEU's signature with our own version tag in place of its version. */
+/** sacreBLEU's signature with our own version tag instead of its version. */
 export function ourSignature(signature: string): string {
   return signature.replace('version:2.6.0', 'version:2.6.0+tcts');
 }

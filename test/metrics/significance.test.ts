@@ -80,7 +80,7 @@ describe('the paired t-test', () => {
 
   it('refuses fewer than two pairs, unequal numbers and missing values', () => {
     expect(() => pairedTTest([1], [2])).toThrow('at least 2 pairs, found 1');
-    expect(() => pairedTTest([1, 2], [2])).toThrow('as many values on both sides, found 2 and 1');
+    expect(() => pairedTTest([1, 2], [2])).toThrow('the same number of values on both sides, found 2 and 1');
     expect(() => pairedTTest([1, Number.NaN], [2, 3])).toThrow('finite values');
   });
 });

@@ -6,7 +6,7 @@ import { describeWithMpi, mpirun } from '../mpirun.js';
 
 const child = fileURLToPath(new URL('./mpi-child.mjs', import.meta.url));
 
-/** What the child prints with so many workers, in one process or in each process of a job. */
+/** What the child prints with this many workers, in one process or in each process of a job. */
 function run(workers: number, launcher: readonly string[] = []) {
   const [program, ...args] = [...launcher, process.execPath, child, String(workers)];
   return JSON.parse(execFileSync(program, args, { encoding: 'utf8' }));

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
 import { Arena } from '../../src/optim/arena.js';
-import { inverseSqrt } from '../../src/optim/learning-rate.js';
+import { inverseSqrtSchedule } from '../../src/optim/learning-rate.js';
 import { clipByNorm, type OptimizerConfig, optimizer } from '../../src/optim/optimizer.js';
 import { describeWithShared, readSharedJson } from '../shared.js';
 
@@ -47,7 +47,7 @@ describeWithShared('the optimisers of PyTorch', () => {
     // d^−½·min(s^−½, s·w^−1.5) with d = 512, w = 8 is inverse_sqrt with the peak (d·w)^−½.
     adam_noam_d512_w8: {
       config: { name: 'adam', ...transformer },
-      rate: inverseSqrt({ peak: (512 * 8) ** -0.5, warmup: 8, warmupInit: 0 }),
+      rate: inverseSqrtSchedule({ peak: (512 * 8) ** -0.5, warmup: 8, warmupInit: 0 }),
     },
     adam_clipnorm1: { config: { name: 'adam', ...transformer }, rate: 0.01, clip: 1 },
     'sgd_momentum0.9_wd0.01': { config: { name: 'sgd', momentum: 0.9, weightDecay: 0.01 }, rate: 0.01 },

@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
-import { decode, encode, readSafetensors, type StoredTensor, writeSafetensors } from '../../src/optim/safetensors.js';
+import {
+  decodeSafetensors,
+  encodeSafetensors,
+  readSafetensors,
+  type StoredTensor,
+  writeSafetensors,
+} from '../../src/optim/safetensors.js';
 
 /** A file from a header text, unpadded, and data bytes, as the format's description says. */
 function file(header: string, data: readonly number[]): Uint8Array<ArrayBuffer> {
@@ -64,14 +70,14 @@ describe('the layout', () => {
       ['w', { dtype: 'F32', shape: [1, 2], data: Float32Array.of(1, -2.5) }],
     ]);
     expect(header.length).toBe(107);
-    expect(Buffer.from(encode(tensors)).toString('latin1')).toBe(Buffer.from(written).toString('latin1'));
+    expect(Buffer.from(encodeSafetensors(tensors)).toString('latin1')).toBe(Buffer.from(written).toString('latin1'));
   });
 
   it('is read, padded or not, at any alignment', () => {
     const shifted = new Uint8Array(written.length + 1);
     shifted.set(written, 1);
     for (const bytes of [written, file(header, data), shifted.subarray(1)]) {
-      const { tensors, metadata } = decode(bytes, 'model');
+      const { tensors, metadata } = decodeSafetensors(bytes, 'model');
       expect([...tensors.keys()]).toEqual(['w', 'b']);
       expect(tensors.get('w')).toEqual({ dtype: 'F32', shape: [1, 2], data: Float32Array.of(1, -2.5) });
       expect(tensors.get('b')).toEqual({ dtype: 'U8', shape: [], data: Uint8Array.of(7) });
@@ -81,7 +87,7 @@ describe('the layout', () => {
 
   it('holds metadata as texts', () => {
     const bytes = file('{"__metadata__":{"format":"pt","step":"12"}}', []);
-    expect(decode(bytes, 'model')).toEqual({ tensors: new Map(), metadata: { format: 'pt', step: '12' } });
+    expect(decodeSafetensors(bytes, 'model')).toEqual({ tensors: new Map(), metadata: { format: 'pt', step: '12' } });
   });
 
   it('holds 64-bit integers and doubles', () => {
@@ -90,7 +96,7 @@ describe('the layout', () => {
       '{"i":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},"d":{"dtype":"F64","shape":[1],"data_offsets":[8,16]}}',
       [0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xe0, 0x3f],
     );
-    const { tensors } = decode(bytes, 'model');
+    const { tensors } = decodeSafetensors(bytes, 'model');
     expect(tensors.get('i')?.data).toEqual(BigInt64Array.of(-2n));
     expect(tensors.get('d')?.data).toEqual(Float64Array.of(0.5));
   });
@@ -100,7 +106,7 @@ describe('round trips', () => {
   it('return every tensor and all metadata', () => {
     fc.assert(
       fc.property(arbitraryTensors, arbitraryMetadata, (tensors, metadata) => {
-        const decoded = decode(encode(tensors, metadata), 'model');
+        const decoded = decodeSafetensors(encodeSafetensors(tensors, metadata), 'model');
         expect(Object.entries(decoded.metadata).sort()).toEqual(Object.entries(metadata).sort());
         expect([...decoded.tensors.keys()].sort()).toEqual([...tensors.keys()].sort());
         for (const [name, { dtype, shape, data }] of tensors) {
@@ -115,8 +121,9 @@ describe('round trips', () => {
   it('start every tensor at a multiple of its element size', () => {
     fc.assert(
       fc.property(arbitraryTensors, (tensors) => {
-        const bytes = encode(tensors);
-        for (const { data } of decode(bytes, 'model').tensors.values()) expect(data.buffer).toBe(bytes.buffer);
+        const bytes = encodeSafetensors(tensors);
+        for (const { data } of decodeSafetensors(bytes, 'model').tensors.values())
+          expect(data.buffer).toBe(bytes.buffer);
       }),
     );
   });
@@ -132,7 +139,7 @@ describe('a corrupt file', () => {
     );
     fc.assert(
       fc.property(arbitraryTensors, fc.array(change, { minLength: 1, maxLength: 4 }), (tensors, changes) => {
-        let bytes = [...encode(tensors, { a: 'b' })];
+        let bytes = [...encodeSafetensors(tensors, { a: 'b' })];
         for (const { kind, at, byte } of changes) {
           const place = at % (bytes.length + 1);
           if (kind === 'set') bytes[place] = byte;
@@ -143,7 +150,7 @@ describe('a corrupt file', () => {
           if (kind === 'digit' && digit >= 0) bytes[digit] = 0x30 + byte;
         }
         try {
-          decode(Uint8Array.from(bytes), 'model');
+          decodeSafetensors(Uint8Array.from(bytes), 'model');
         } catch (error) {
           expect(error).toBeInstanceOf(InputError);
           expect((error as InputError).where.file).toBe('model');
@@ -156,7 +163,7 @@ describe('a corrupt file', () => {
   it('gives an InputError for bytes that were never a safetensors file', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        expect(() => decode(Uint8Array.from(bytes), 'model')).toThrow(InputError);
+        expect(() => decodeSafetensors(Uint8Array.from(bytes), 'model')).toThrow(InputError);
       }),
     );
   });
@@ -174,7 +181,7 @@ describe('a corrupt file', () => {
     ['invalid JSON', file('{"a":', []), 'the header is not valid JSON'],
     ['invalid UTF-8', Uint8Array.from([2, 0, 0, 0, 0, 0, 0, 0, 0xc3, 0x28]), 'the header is not valid JSON'],
     ['a header that is a list', file('[]', []), 'the header is not a JSON object'],
-    ['metadata that is not text', file('{"__metadata__":{"a":1}}', []), '"__metadata__" must map texts to texts'],
+    ['metadata that is not text', file('{"__metadata__":{"a":1}}', []), '"__metadata__" must map strings to strings'],
     ['an entry that is no description', file('{"a":3}', []), 'model: a: the header has no description'],
     ['an unknown dtype', file('{"a":{"dtype":"F99","shape":[],"data_offsets":[0,4]}}', eight), 'unknown dtype "F99"'],
     [
@@ -214,8 +221,8 @@ describe('a corrupt file', () => {
     ['bytes too many', file(`{"a":${f32('[1]', '[0,4]')}}`, eight), '4 bytes at the end belong to no tensor'],
     ['a repeated name', file(`{"a":${f32('[1]', '[0,4]')},"a":${f32('[1]', '[4,8]')}}`, eight), 'leaves a gap'],
   ])('with %s is refused with the reason', (_, bytes, message) => {
-    expect(() => decode(bytes, 'model')).toThrow(InputError);
-    expect(() => decode(bytes, 'model')).toThrow(message);
+    expect(() => decodeSafetensors(bytes, 'model')).toThrow(InputError);
+    expect(() => decodeSafetensors(bytes, 'model')).toThrow(message);
   });
 });
 
@@ -225,7 +232,7 @@ describe('encode', () => {
     ['an array of another type', 'a', { dtype: 'F32', shape: [2], data: new Float64Array(2) }],
     ['the name of the metadata', '__metadata__', { dtype: 'U8', shape: [0], data: new Uint8Array(0) }],
   ])('refuses %s, naming the tensor', (_, name, tensor) => {
-    expect(() => encode(new Map([[name, tensor as StoredTensor]]))).toThrow(`${name}: `);
+    expect(() => encodeSafetensors(new Map([[name, tensor as StoredTensor]]))).toThrow(`${name}: `);
   });
 });
 
@@ -238,14 +245,14 @@ describe('files', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('hold what encode gives, and are read back', () => {
+  it('hold what is encoded, and are read back', () => {
     const tensors = new Map<string, StoredTensor>([
       ['x', { dtype: 'I32', shape: [3], data: Int32Array.of(1, -2, 3) }],
       ['y', { dtype: 'BOOL', shape: [2], data: Uint8Array.of(0, 1) }],
     ]);
     const path = join(folder, 'model.safetensors');
     writeSafetensors(path, tensors, { step: '3' });
-    expect(Buffer.compare(readFileSync(path), encode(tensors, { step: '3' }))).toBe(0);
+    expect(Buffer.compare(readFileSync(path), encodeSafetensors(tensors, { step: '3' }))).toBe(0);
     expect(readSafetensors(path)).toEqual({ tensors, metadata: { step: '3' } });
   });
 

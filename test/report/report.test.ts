@@ -62,13 +62,17 @@ describe('a report on forecasts and translations', () => {
     expect(tcts).toMatch(/^\| TCTS \(3 tasks\) \| \*\*0\.1\d\d ± 0\.001\*\* \/ \*\*1\.\d{3} ± 0\.001\*\* \|/);
   });
 
-  it('says for each backtest at which close it traded', () => {
+  it('says for each backtest what was held, and at which close it traded', () => {
     const [head, , ...rows] = table('csi300-backtest').trim().split('\n');
-    expect(head).toMatch(/^\| Method \| Main task \| Traded at \|/);
+    expect(head).toMatch(/^\| Method \| Main task \| Held \| Traded at \|/);
     // Task 1 without a shift begins at the close of the forecast's day, task 2 a day later.
-    expect(rows.filter((row) => row.includes('| Task-1 | t |')).length).toBeGreaterThan(0);
-    expect(rows.filter((row) => row.includes('| Task-2 | t + 1 |')).length).toBeGreaterThan(0);
-    expect(rows.every((row) => /\| Task-1 \| t \||\| Task-2 \| t \+ 1 \|/.test(row))).toBe(true);
+    expect(rows.filter((row) => row.includes('| Task-1 | 50, 5 replaced | t |')).length).toBeGreaterThan(0);
+    expect(rows.filter((row) => row.includes('| Task-2 | 50, 5 replaced | open of t + 1 |')).length).toBeGreaterThan(0);
+    expect(
+      rows.every((row) =>
+        /\| Task-1 \| 50, 5 replaced \| t \||\| Task-2 \| 50, 5 replaced \| open of t \+ 1 \|/.test(row),
+      ),
+    ).toBe(true);
   });
 
   it('has the table of the paper for translations: waits in rows, methods in columns, k* behind wait-k*', () => {
@@ -76,7 +80,7 @@ describe('a report on forecasts and translations', () => {
       [
         '| k | wait-k | wait-k\\* | TCTS |',
         '| --- | ---: | ---: | ---: |',
-        // The best of the made-up runs is after 30 updates: the third episode, that of wait-3.
+        // The best of the synthetic runs is after 30 updates: the third episode, that of wait-3.
         '| 1 | 21.00 | 22.00 / 3 | **23.00** |',
         '| 3 | 23.00 | 24.00 / 3 | **25.00** |',
         '',
@@ -280,7 +284,7 @@ describe('a report on runs that are not all well', () => {
   it('refuses a folder without runs, and one that is not there', async () => {
     const folder = temporaryFolder();
     await expect(writeReport(folder)).rejects.toThrow('there is no run in the folder');
-    await expect(writeReport(join(folder, 'none'))).rejects.toThrow('no such folder, expected one that holds runs');
+    await expect(writeReport(join(folder, 'none'))).rejects.toThrow('no such folder, expected one with runs');
     makeOtherRun(join(folder, 'a'), { strategy: 'mtl', seed: 1 });
     await expect(writeReport(join(folder, 'a', 'run.json'))).rejects.toThrow('it is a file, expected a folder');
     await expect(writeReport(folder, { baselines: ['fixde'] })).rejects.toThrow(

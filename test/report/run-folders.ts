@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRun } from '../../src/run/index.js';
 
-/** What a made-up run is like. */
+/** What a synthetic run is like. */
 export interface MadeRun {
   readonly strategy: string;
   readonly seed: number;
@@ -14,7 +14,7 @@ export interface MadeRun {
   readonly performance?: number;
   /** Default minus the validation performance. */
   readonly testLoss?: number;
-  /** What its time is multiplied with. Default 1. */
+  /** What its time is multiplied by. Default 1. */
   readonly pace?: number;
   readonly state?: 'finished' | 'running' | 'interrupted' | 'failed';
   /** Default 4. */
@@ -79,6 +79,8 @@ export function makeForecast(folder: string, made: MadeForecast): string {
     backtest: {
       delay: (made.main ?? 1) - 1,
       executable: made.main !== undefined && made.main > 1,
+      price: made.main === 2 ? 'open' : 'close',
+      settings: { top: 50, drop: 5, longShort: false },
       benchmark: 'SH000300',
       portfolio: risk,
       market: risk,
@@ -154,7 +156,7 @@ function writeTranslationScores(
   });
 }
 
-/** A run of a made-up problem. */
+/** A run of a synthetic problem. */
 export function makeOtherRun(folder: string, made: MadeRun): string {
   return makeRun(folder, made, { problem: { kind: 'known-answer' }, tasks: ['main', 'helpful', 'harmful'] });
 }

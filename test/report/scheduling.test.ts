@@ -18,7 +18,7 @@ function arm(folder: string, strategy: string, losses: readonly number[], more: 
 
 const MIX = { 'strategy.main': 0.5, 'strategy.rest': 'uniform', 'strategy.until': 1 };
 
-/** Rows of the table of the made-up problem, by the name of the arm. */
+/** Rows of the table of the synthetic problem, by the name of the arm. */
 async function rowsOf(folder: string): Promise<Record<string, string[]>> {
   const files = await writeReport(folder);
   const lines = read(files.folder, 'tables/scheduling-known-answer.md').trim().split('\n');

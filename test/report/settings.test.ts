@@ -6,7 +6,7 @@ import { comparisons, requireKnown } from '../../src/report/view.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { type MadeRun, makeForecastRun, makeOtherRun, makeTranslation } from './run-folders.js';
 
-/** The data sets of made-up runs of a forecast. */
+/** The data sets of synthetic runs of a forecast. */
 function forecasts(...runs: MadeRun[]): DataSet[] {
   const folder = temporaryFolder();
   for (const [i, run] of runs.entries()) makeForecastRun(join(folder, `run-${i}`), run);

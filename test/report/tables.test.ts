@@ -3,21 +3,21 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type Cell,
-  type Estimate,
-  estimate,
-  fixed,
   formatEstimate,
   formatP,
   markBest,
   markBestOfRows,
+  type SeedEstimate,
+  seedEstimate,
   signed,
   type Table,
   textColumn,
+  toDigits,
 } from '../../src/report/document.js';
 import { tablePicture } from '../../src/report/figures/figure.js';
-import { csv, csvTable, markdownTable } from '../../src/report/files.js';
+import { csvLines, csvTable, markdownTable } from '../../src/report/files.js';
 
-/** From the paper's table of stock trend forecasting, task set 𝒯₃, with made-up deviations. */
+/** From the paper's table of stock trend forecasting, task set 𝒯₃, with synthetic deviations. */
 const table: Table = {
   id: 'table',
   title: 'Results',
@@ -25,28 +25,28 @@ const table: Table = {
   columns: [textColumn('Method'), { title: 'Task-1', measures: ['RankIC', 'MSE'] }],
   rows: markBest(
     [
-      { cells: ['GRU', [estimate([0.048, 0.05], 3), estimate([1.903], 3)]] },
-      { cells: ['MTL | 𝒯₃', [estimate([0.061], 3), undefined]], rule: true },
-      { cells: ['TCTS', [estimate([0.07, 0.072], 3), { ...estimate([1.851], 3)!, note: '(−3 %)' }]] },
+      { cells: ['GRU', [seedEstimate([0.048, 0.05], 3), seedEstimate([1.903], 3)]] },
+      { cells: ['MTL | 𝒯₃', [seedEstimate([0.061], 3), undefined]], rule: true },
+      { cells: ['TCTS', [seedEstimate([0.07, 0.072], 3), { ...seedEstimate([1.851], 3)!, note: '(−3 %)' }]] },
     ],
     ['higher', 'lower'],
   ),
 };
 
-const figuresOf = (cell: Cell) => cell as readonly (Estimate | undefined)[];
+const figuresOf = (cell: Cell) => cell as readonly (SeedEstimate | undefined)[];
 
 describe('figures of tables', () => {
   it('are means with the standard deviation over seeds', () => {
     // Deviation of .048 and .05: √(2 · .001²) = .0014
-    expect(formatEstimate(estimate([0.048, 0.05], 3)!)).toBe('0.049 ± 0.001');
-    expect(formatEstimate(estimate([0.048, Number.NaN], 3)!)).toBe('0.048');
-    expect(estimate([Number.NaN], 3)).toBeUndefined();
+    expect(formatEstimate(seedEstimate([0.048, 0.05], 3)!)).toBe('0.049 ± 0.001');
+    expect(formatEstimate(seedEstimate([0.048, Number.NaN], 3)!)).toBe('0.048');
+    expect(seedEstimate([Number.NaN], 3)).toBeUndefined();
   });
 
   it('have true signs', () => {
-    expect(fixed(-0.5, 1)).toBe('−0.5');
-    expect(fixed(-0.0001, 2)).toBe('0.00');
-    expect(fixed(Number.NaN, 2)).toBe('–');
+    expect(toDigits(-0.5, 1)).toBe('−0.5');
+    expect(toDigits(-0.0001, 2)).toBe('0.00');
+    expect(toDigits(Number.NaN, 2)).toBe('–');
     expect([signed(0.25, 1), signed(-0.25, 1), signed(0.001, 1)]).toEqual(['+0.3', '−0.3', '0.0']);
     expect([formatP(0.0004), formatP(0.0421), formatP(Number.NaN)]).toEqual(['< 0.001', '0.042', '–']);
   });
@@ -61,7 +61,7 @@ describe('figures of tables', () => {
   });
 
   it('are marked where they are the best of their row, equal ones all, a lone one not', () => {
-    const cells = (...values: number[]) => ['k', ...values.map((value) => [estimate([value], 1)])];
+    const cells = (...values: number[]) => ['k', ...values.map((value) => [seedEstimate([value], 1)])];
     const rows = markBestOfRows([{ cells: cells(1, 3.01, 3.02) }, { cells: cells(5) }], 'higher');
     const best = rows.map((row) => row.cells.slice(1).map((cell) => figuresOf(cell)[0]?.best ?? false));
     expect(best).toEqual([[false, true, true], [false]]);
@@ -101,13 +101,13 @@ describe('CSV', () => {
     const text = fc.string({ unit: 'binary' }).filter((value) => !/^[=+@\t\r]/.test(value));
     fc.assert(
       fc.property(fc.array(fc.tuple(text, text), { minLength: 1 }), (rows) => {
-        const read = parse(csv(['a', 'b'], rows), { record_delimiter: '\n', relax_quotes: false }) as string[][];
+        const read = parse(csvLines(['a', 'b'], rows), { record_delimiter: '\n', relax_quotes: false }) as string[][];
         expect(read).toEqual([['a', 'b'], ...rows]);
       }),
     );
   });
 
   it('does not let a name become a formula', () => {
-    expect(csv(['a'], [['=1+1']])).toBe("a\n'=1+1\n");
+    expect(csvLines(['a'], [['=1+1']])).toBe("a\n'=1+1\n");
   });
 });

@@ -91,7 +91,7 @@ describe('a folder of checkpoints', () => {
     truncateSync(saveCheckpoint(folder, checkpoint(2)), 100);
     const warnings: string[] = [];
     expect(latestCheckpoint(folder, (warning) => warnings.push(warning))?.step).toBe(1);
-    expect(warnings).toEqual([expect.stringMatching(/damaged and passed over: .*step-000000002/)]);
+    expect(warnings).toEqual([expect.stringMatching(/damaged and was skipped: .*step-000000002/)]);
   });
 
   test('with damaged ones only is refused; an empty or absent one has none', () => {

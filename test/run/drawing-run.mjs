@@ -1,6 +1,6 @@
 // A run whose every number follows from a generator and from the numbers before, for tests that kill, stop and starve it:
 //   node drawing-run.mjs FOLDER '{"total": 100, …}'
-// It is a process of its own, so it uses the built library.
+// It is its own process, so it uses the built library.
 import { join } from 'node:path';
 import { InputError } from '../../dist/errors.js';
 import { acquireLock, isRun, runSession } from '../../dist/run/index.js';
@@ -38,7 +38,7 @@ const config = {
 };
 
 try {
-  // As a worker does that holds the one before it for dead.
+  // As a worker does that assumes the one before it is dead.
   if (takeOver) acquireLock(join(folder, 'run.lock'), { takeOver }).release();
   const loop = async (session) => {
     process.stdout.write(`from ${session.step}\n`);

@@ -6,7 +6,7 @@ import { checkpointFolder, latestCheckpoint, openRun } from '../../src/run/index
 import { type DrawingRunOptions, startDrawingRun } from './drawing-run.js';
 import { temporaryFolder } from './temporary.js';
 
-test('Ctrl-C saves, tells how to go on, and the run then ends as one that was not stopped', async () => {
+test('Ctrl-C saves, says how to continue, and the run then ends as one that was not stopped', async () => {
   const folder = temporaryFolder();
   const [whole, stopped] = [join(folder, 'whole'), join(folder, 'stopped')];
   const options: DrawingRunOptions = { total: 60, everySteps: null };
@@ -16,7 +16,7 @@ test('Ctrl-C saves, tells how to go on, and the run then ends as one that was no
   const end = await slow.ended;
   expect(end.stdout).toMatch(/^from 0\ninterrupted \d+\n$/);
   expect(end.stderr).toMatch(
-    /^SIGINT: saving after this step; .*\nstopped after step \d+, .* to go on: tcts train --resume /,
+    /^SIGINT: saving after this step; .*\nstopped after step \d+, .* to continue: tcts train --resume /,
   );
   const rest = await startDrawingRun(stopped, options).ended;
   expect(rest.stdout).toMatch(/^from [1-9]\d*\nfinished 60\n$/);

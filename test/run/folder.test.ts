@@ -33,7 +33,7 @@ describe('making a run', () => {
 
   test('is refused where a run is, or anything else', () => {
     const path = finishedRun();
-    expect(() => createRun(path, { config, seed: 5 })).toThrow(/a run is there already: resume it/);
+    expect(() => createRun(path, { config, seed: 5 })).toThrow(/there is already a run: resume it/);
     const other = temporaryFolder();
     writeFileSync(join(other, 'thesis.tex'), '');
     expect(() => createRun(other, { config, seed: 5 })).toThrow(/not empty \(it holds thesis.tex\)/);

@@ -114,7 +114,7 @@ describe('a lock', () => {
     rmSync(path);
     expect(() => lock.requireHeld()).toThrow(/the lock is gone, .*: this process ends and writes nothing more/);
     writeFileSync(path, '');
-    expect(() => lock.requireHeld()).toThrow('the lock cannot be read any more');
+    expect(() => lock.requireHeld()).toThrow('the lock can no longer be read');
   });
 
   test.each(['folder', 'pipe'])(

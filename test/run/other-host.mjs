@@ -1,4 +1,4 @@
-// Loaded before a program (NODE_OPTIONS=--import …) to make it believe that it is on a host of its own, and to freeze it:
+// Loaded before a program (NODE_OPTIONS=--import …) to make it believe that it is on its own host, and to freeze it:
 //   TEST_HOST       the name of the host
 //   TEST_FREEZE_AT  number of the call that changes files, from 0, right before which the process stops itself (SIGSTOP)
 //   TEST_TRACE      file that gets a list of these calls in JSON, when the process ends

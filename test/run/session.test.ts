@@ -11,11 +11,11 @@ import {
   latestCheckpoint,
   openRun,
   type Resumable,
+  type RunSession,
+  type RunSessionOptions,
   readCheckpoint,
   readMetrics,
   runSession,
-  type Session,
-  type SessionOptions,
   saveCheckpoint,
   transientSession,
 } from '../../src/run/index.js';
@@ -73,7 +73,7 @@ describe('a session', () => {
     await train({ folder, total: 10, resume: true, quiet: true, stream }, { started });
     expect(started).toEqual([8]);
     // Even when it is to be quiet.
-    expect(shown.join('')).toMatch(/^warning: the checkpoint is damaged and passed over: .*step-000000010.*\n$/);
+    expect(shown.join('')).toMatch(/^warning: the checkpoint is damaged and was skipped: .*step-000000010.*\n$/);
     expect(readFileSync(join(folder, 'metrics.jsonl'))).toEqual(before);
     expect(latestCheckpoint(checkpointFolder(folder), fail)?.step).toBe(10);
   });
@@ -99,7 +99,7 @@ describe('a session', () => {
     const folder = runFolder();
     let left: Record<string, string> = {};
     const stealer = new Trainee();
-    const steal = async (session: Session) => {
+    const steal = async (session: RunSession) => {
       await loop(session, stealer, 6, {});
       const lock = join(folder, 'run.lock');
       const holder = JSON.parse(readFileSync(lock, 'utf8')) as object;
@@ -183,7 +183,7 @@ describe('a session', () => {
     expect(readdirSync(checkpointFolder(often))).toContain('step-000000009.safetensors');
   });
 
-  test('stops at a signal, saves, and tells how to go on', async () => {
+  test('stops at a signal, saves, and says how to continue', async () => {
     const folder = runFolder();
     const shown: string[] = [];
     const stream = { write: (text: string) => shown.push(text) };
@@ -192,10 +192,13 @@ describe('a session', () => {
       state: 'interrupted',
       step: 6,
       best: null,
+      stoppedEarly: false,
       signal: 'SIGINT',
       resumeCommand: `tcts train --resume ${folder}`,
     });
-    expect(shown.at(-1)).toBe(`stopped after step 6, everything is saved; to go on: tcts train --resume ${folder}\n`);
+    expect(shown.at(-1)).toBe(
+      `stopped after step 6, everything is saved; to continue: tcts train --resume ${folder}\n`,
+    );
     expect(openRun(folder).info.state).toBe('interrupted');
     const started: number[] = [];
     await train({ folder, total: 10, resume: true }, { started });
@@ -260,7 +263,7 @@ interface Events {
   started?: number[];
 }
 
-async function loop(session: Session, trainee: Trainee, total: number, events: Events): Promise<void> {
+async function loop(session: RunSession, trainee: Trainee, total: number, events: Events): Promise<void> {
   events.started?.push(session.step);
   for (let step = session.step + 1; step <= total && !session.shouldStop; step++) {
     trainee.x[0] = trainee.x[0] / 2 + 1;
@@ -274,11 +277,11 @@ async function loop(session: Session, trainee: Trainee, total: number, events: E
   }
 }
 
-function base(folder: string): SessionOptions {
+function base(folder: string): RunSessionOptions {
   return { folder, config, quiet: true };
 }
 
-function train(options: Partial<SessionOptions> & { folder: string; total: number }, events: Events = {}) {
+function train(options: Partial<RunSessionOptions> & { folder: string; total: number }, events: Events = {}) {
   const trainee = new Trainee();
   return runSession({ ...base(options.folder), ...options }, trainee, (session) =>
     loop(session, trainee, options.total, events),

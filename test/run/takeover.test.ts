@@ -8,7 +8,7 @@ import { type DrawingRunOptions, startDrawingRun } from './drawing-run.js';
 import { temporaryFolder } from './temporary.js';
 
 // A process is frozen for longer than anybody waits for it, another one on another host takes its run over, and the
-// first goes on: while the second is at work, or when that is done. It is frozen right before a call that changes a
+// first continues: while the second is at work, or when that is done. It is frozen right before a call that changes a
 // file, after any look at the lock, so that the very next thing that it does is that change.
 const OVERLAPS = 24;
 const AT_ONCE = 4;
@@ -55,13 +55,13 @@ test('a process whose lock is swept away before it has its name is refused with 
   late.child.kill('SIGCONT');
   expect(await late.ended).toMatchObject({
     code: 1,
-    stderr: `${folder}: a run was made there just now: choose another name\n`,
+    stderr: `${folder}: another run was just created there: choose another name\n`,
   });
 });
 
 /** One sentence. One who was frozen before it had made the run finds that it is there. */
 const LOST =
-  /^(\S+run\.lock: (process \d+ on host b has taken this folder over|the lock is gone, .*): this process ends and writes nothing more|\S+: a run was made there just now: choose another name)\n$/;
+  /^(\S+run\.lock: (process \d+ on host b has taken this folder over|the lock is gone, .*): this process ends and writes nothing more|\S+: another run was just created there: choose another name)\n$/;
 
 interface Moment {
   readonly call: string;

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun } from '../../src/cli/training-run.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { loadConfig } from '../../src/run/index.js';
 import { describeStrategy, registerStrategy, strategies, strategyNamed } from '../../src/schedule/index.js';
 import { drawnFrom } from '../../src/schedule/strategies/distribution.js';
@@ -41,7 +41,7 @@ test('no file but its own has the name of a strategy as a literal', () => {
   const root = new URL('../../src/', import.meta.url).pathname;
   const names = strategies.map(({ name }) => name).filter((name) => name !== 'window' && name !== 'soft');
   const literal = new RegExp(`'(${names.join('|')})'`);
-  const folders = ['schedule', 'sweep', 'report', 'run'];
+  const folders = ['schedule', 'sweep', 'report', 'run', 'serve', 'problems', '../page'];
   const files = folders
     .flatMap((folder) => readdirSync(root + folder, { recursive: true }).map((file) => `${folder}/${file}`))
     .filter((file) => file.endsWith('.ts') && !file.includes('/strategies/'));
@@ -79,7 +79,7 @@ test('a registered strategy is trained through the configuration like a built-in
   // It is unknown until it is registered, even after configurations have been read.
   expect(() => config()).toThrow(/strategy\.name: expected .*"mtl".*, found "alternating"/);
   registerStrategy(alternating);
-  expect(() => registerStrategy(alternating)).toThrow('there is a strategy alternating already');
+  expect(() => registerStrategy(alternating)).toThrow('there is already a strategy alternating');
   expect(strategyNamed('alternating')?.title).toBe('turns');
   expect(() => config('strategy.period=0')).toThrow('strategy.period: expected an integer of at least 1, found 0');
   expect(config().strategy).toEqual({ name: 'alternating', period: 3 });

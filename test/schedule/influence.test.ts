@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
-import { drawnFrom, Influence } from '../../src/schedule/strategies/influence.js';
-import { Evidence, Measurements, meanOf, Relevance, slopesOf } from '../../src/schedule/strategies/measurements.js';
+import { drawProbabilities, Influence } from '../../src/schedule/strategies/influence.js';
+import { Measurements, meanOf, slopesOf } from '../../src/schedule/strategies/measurements.js';
+import { Evidence, Relevance } from '../../src/schedule/strategies/relevance.js';
 import { advance, start, strategyConfig } from './trainings.js';
 
 const f32 = (...values: number[]) => Float32Array.from(values);
 
-/** Probability that the policy gives to the right task of each sample, after so many updates. */
+/** Probability that the policy gives to the right task of each sample, after this many updates. */
 async function rightShare(
   problem: 'knownAnswer' | 'contextual',
   seed: number,
@@ -83,7 +84,7 @@ test('a loss far beyond the mean counts as nine times the mean', () => {
 
 test('a sample that is hard for all tasks is no reason to avoid one of them', () => {
   const measurements = new Measurements(1, 3, 8);
-  // Hard for all tasks, and easy with one spoilt label: losses 8 and 8, medians 8 and 1, under a policy of mean loss 1.
+  // Hard for all tasks, and easy with one corrupted label: losses 8 and 8, medians 8 and 1, under a policy of mean loss 1.
   const rows = slopesOf({ ahead: f32(8, 8, 8, 1, 1, 8), behind: f32(8, 8, 8, 1, 1, 8) }, 3);
   for (let n = 0; n < 4; n++) measurements.add(f32(0, 0), rows);
   const { credits } = measurements.last({ ...measurements.credit([1, 0, 0]), loss: 1 });
@@ -142,15 +143,15 @@ test('an unknown label makes a task neither better nor worse', () => {
 
 test('tasks less than 1/e as likely as the best are not drawn, but for what keeps them in training', () => {
   // e⁻¹ = .368: of .6 that is .22.
-  expect(drawnFrom([[0.6, 0.25, 0.15]], 0)[0]).toEqual([0.6 / 0.85, 0.25 / 0.85, 0]);
+  expect(drawProbabilities([[0.6, 0.25, 0.15]], 0)[0]).toEqual([0.6 / 0.85, 0.25 / 0.85, 0]);
   // The shares of one row are the row itself: every task suits it alike.
-  const [row] = drawnFrom([[0.6, 0.25, 0.15]], 0.3);
+  const [row] = drawProbabilities([[0.6, 0.25, 0.15]], 0.3);
   expect(row[2]).toBeCloseTo(0.3 / 3, 12);
   expect(row[0] + row[1] + row[2]).toBeCloseTo(1, 12);
 });
 
 test('a task is kept in training on the samples that it suits', () => {
-  const [, spoilt] = drawnFrom(
+  const [, spoilt] = drawProbabilities(
     [
       [0.5, 0.5],
       [0.01, 0.99],
@@ -162,7 +163,7 @@ test('a task is kept in training on the samples that it suits', () => {
 });
 
 test('with γ = 1 every task is drawn alike, to the last bit', () => {
-  const rows = drawnFrom(
+  const rows = drawProbabilities(
     [
       [0.7, 0.2, 0.1],
       [0.1, 0.3, 0.6],
@@ -229,8 +230,8 @@ test('what samples with one policy are drawn from does not depend on whether it 
     [0.5, 0.3, 0.2],
     [0.1, 0.1, 0.8],
   ];
-  const copied = drawnFrom([[...one], [...one], [...other], [...one]], 0.1);
-  expect(drawnFrom([one, one, other, one], 0.1)).toEqual(copied);
+  const copied = drawProbabilities([[...one], [...one], [...other], [...one]], 0.1);
+  expect(drawProbabilities([one, one, other, one], 0.1)).toEqual(copied);
   expect(copied[0]).not.toEqual(copied[2]);
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
 import { createStrategy, type Problem, type Status } from '../../src/schedule/index.js';
-import { cosine } from '../../src/schedule/strategies/aligned.js';
+import { cosineSimilarity } from '../../src/schedule/strategies/aligned.js';
 import { advance, start, strategyConfig } from './trainings.js';
 
 const STATUS: Status = { update: 1, updates: 10, performance: 0, meanPerformance: 0 };
@@ -109,7 +109,7 @@ test('aligned ascends the expected cosine of the gradients', async () => {
   });
   const { gradNorm } = await aligned.endEpisode(0, STATUS);
   expect(gradNorm).toBeCloseTo(Math.hypot(5, 2, 7) / 18, 6);
-  expect(cosine(Float32Array.of(0, 0), Float32Array.of(1, 0))).toBe(0);
+  expect(cosineSimilarity(Float32Array.of(0, 0), Float32Array.of(1, 0))).toBe(0);
 });
 
 test('aligned and bandit find the helpful task too', { timeout: 60_000 }, async () => {

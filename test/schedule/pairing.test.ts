@@ -66,7 +66,7 @@ describe.each(Object.entries(PROBLEMS))('%s', async (_, create) => {
   const start = copySnapshot(problem.capture());
   afterAll(() => problem.close?.());
 
-  /** The problem from its beginning, trained for so many updates. */
+  /** The problem from its beginning, trained for this many updates. */
   async function trained(config: { name: string } & Record<string, unknown>, updates = Number.POSITIVE_INFINITY) {
     problem.restore(copySnapshot(start));
     const strategy = await createStrategy(strategyConfig(config), problem, new Random(5));

@@ -154,7 +154,7 @@ test('unknown tasks and feature groups are refused with those that there are', a
   const make = (given: { name: string } & Record<string, unknown>) =>
     createStrategy(strategyConfig(given), problem, random);
   await expect(make({ name: 'fixed', task: 'cleen' })).rejects.toThrow(
-    'strategy.task: there is no task "cleen", expected the name or the number of one of clean, main, off-60, off-120, off-180',
+    'strategy.task: there is no task "cleen", expected the name or number of one of clean, main, off-60, off-120, off-180',
   );
   await expect(make({ name: 'window', around: 6 })).rejects.toThrow('strategy.around: there is no task 6');
   await expect(make({ name: 'learned', without: ['colour'] })).rejects.toThrow(

@@ -27,6 +27,28 @@ test('a training ends when it no longer improves', async () => {
   expect(session.step).toBe(session.bestSoFar!.step + 4 * 10);
 });
 
+// 10 validations, at updates 10, 20 …, of which only the first is an improvement. Patience 1 ends the training at the
+// second that counts: those after the last change of the plan do. A curriculum over 5 tasks enters its last stage after
+// 4 ∕ 5 of the updates, annealing and self-paced learning change until the end.
+test.each([
+  [{ name: 'fixed' }, 20],
+  [{ name: 'mtl' }, 20],
+  [{ name: 'static' }, 20],
+  [{ name: 'static', until: 0.45 }, 50],
+  [{ name: 'curriculum', easiest: 'last', until: 'hardest' }, 90],
+  [{ name: 'annealing' }, 100],
+  [{ name: 'self-paced' }, 100],
+  [{ name: 'self-paced', from: 20, to: 20 }, 20],
+])('a plan in time is not cut short by early stopping: %j ends after %i updates', async (given, updates) => {
+  const subject = await start(strategyConfig(given), 2);
+  let performance = 0;
+  subject.problem.validate = async () => performance--;
+  const session = transientSession(subject, { mode: 'max', patience: 1 });
+  await train(subject, session, { episodes: 10, steps: 10 });
+  expect(session.step).toBe(updates);
+  expect(session.bestSoFar).toEqual({ step: 10, score: -1 });
+});
+
 test('an episode of a million decisions can be learned from', { timeout: 60_000 }, async () => {
   const given = new Float32Array(8000 * 7);
   new Random(1).fillNormal(given, 0, 1);

@@ -23,7 +23,7 @@ export function strategyConfig(given: { name: string } & Record<string, unknown>
 
 export const PROBLEMS = { knownAnswer, contextual };
 
-/** A made-up problem and a strategy, both of one seed. */
+/** A synthetic problem and a strategy, both of one seed. */
 export async function start(
   config: StrategyConfig,
   seed: number,
@@ -34,7 +34,7 @@ export async function start(
   return trainee(made, await createStrategy(config, made, random.fork('strategy')));
 }
 
-/** Goes on with a training for so many updates, or to its end. */
+/** Goes on with a training for this many updates, or to its end. */
 export async function advance(
   { problem, strategy, course }: Trainee<Batch>,
   extent: Extent,

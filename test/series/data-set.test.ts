@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { dataName } from '../../src/run/index.js';
-import { seriesData, syntheticSeries, windowsAt } from '../../src/series/index.js';
+import { seriesData, seriesKind, syntheticSeries, windowsAt } from '../../src/series/index.js';
 import { smallConfig, tableOf } from './small-series.js';
 
 /** y_t = t², 20 rows; windows of 3, horizons 1 and 2: rows 0–11 train, 12–15 validate, 16–19 test. */
@@ -123,5 +123,5 @@ it.each([
 });
 
 it('a made-up series is not called a market', () => {
-  expect(dataName(smallConfig().data)).toMatch(/^synthetic series, seed \d+$/);
+  expect(dataName(smallConfig().data, seriesKind.madeUpData)).toMatch(/^synthetic series, seed \d+$/);
 });

@@ -180,7 +180,7 @@ it('a state of another series is refused', async () => {
     await smallProblem(),
     await smallProblem({ data: { format: 'synthetic', rows: 600, seed: 2 } }),
   ];
-  expect(() => other.restore(one.capture())).toThrow('problem.data: the training part is not the one');
+  expect(() => other.restore(one.capture())).toThrow('problem.data: the training part has changed since');
   await one.close();
   await other.close();
 });

@@ -1,5 +1,5 @@
 import { Random } from '../../src/random.js';
-import { type SeriesConfig, SeriesProblem, seriesSchema, type Table } from '../../src/series/index.js';
+import { type SeriesConfig, SeriesProblem, type SeriesTable, seriesSchema } from '../../src/series/index.js';
 
 /** A series so small that a training takes a moment. */
 export const SMALL = {
@@ -22,7 +22,7 @@ export function smallProblem(over: Record<string, unknown> = {}, seed = 1, worke
 }
 
 /** Hourly rows of the given columns. */
-export function tableOf(columns: Readonly<Record<string, readonly number[]>>): Table {
+export function tableOf(columns: Readonly<Record<string, readonly number[]>>): SeriesTable {
   const values = Object.values(columns);
   return {
     names: Object.keys(columns),

@@ -34,13 +34,13 @@ describe('a table', () => {
   });
 
   it.each([
-    ['no rows', 'date,a\n', /table.csv: expected a line of names and rows/],
+    ['no rows', 'date,a\n', /table.csv: expected a header line and rows/],
     ['no date', 'a,b\n1,2\n', /table.csv:2: expected a column of dates such as/],
-    ['a date alone', 'date\n2020-01-01\n', /table.csv:1: expected a column of numbers beside the date/],
+    ['a date alone', 'date\n2020-01-01\n', /table.csv:1: expected a column of numbers in addition to the date/],
     ['a text', 'date,a\n2020-01-01,1\n2020-01-02,warm\n', /table.csv:3: a: expected a number, found "warm"/],
     ['a gap at the beginning', 'date,a\n2020-01-01,\n', /table.csv:2: a: expected a number, found ""/],
     ['a short row', 'date,a\n2020-01-01,1\n2020-01-02\n', /table.csv:3: expected 2 cells, found 1/],
-    ['a step back', 'date,a\n2020-01-02,1\n2020-01-01,1\n', /table.csv:3: date: expected a date that is not before/],
+    ['a step back', 'date,a\n2020-01-02,1\n2020-01-01,1\n', /table.csv:3: date: expected a date not before/],
     ['an open quote', 'date,a\n2020-01-01,"1\n', /table.csv.*: this is not CSV: /],
   ])('is refused with %s', (_, text, message) => {
     expect(() => readTable({ path: fileOf(text) })).toThrow(message);

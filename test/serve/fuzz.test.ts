@@ -18,7 +18,7 @@ const HANDSHAKE =
   'GET /live HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n' +
   'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
 
-// As a process of its own: if it ended, the test would not.
+// As its own process: if it ended, the test would not.
 describe(`a server among clients that say anything, seed ${SEED}`, () => {
   const random = new Random(SEED);
   let run: TranslationRun;
@@ -44,7 +44,7 @@ describe(`a server among clients that say anything, seed ${SEED}`, () => {
     run.remove();
   });
 
-  /** Each attacker has an address of its own, and with it all that one client may do. */
+  /** Each attacker has its own address, and with it all that one client may do. */
   const address = (): string => `127.0.${1 + random.int(200)}.${1 + random.int(200)}`;
   const pick = <T>(of: readonly T[]): T => of[random.int(of.length)];
   const text = (length: number): string =>
@@ -167,7 +167,7 @@ describe(`a server among clients that say anything, seed ${SEED}`, () => {
       const memory = () =>
         Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))?.[1]) / 1024;
       const honest = async (): Promise<string> => {
-        // From an address of its own: the others may have used up the rate of theirs.
+        // From its own address: the others may have used up the rate of theirs.
         const client = await LiveClient.connect(url, {}, '127.0.0.9');
         client.send({ type: 'begin', lane: 'a', run: 'run', policy: 'wait-k:2' });
         for (const word of run.sources[0].split(' ')) {

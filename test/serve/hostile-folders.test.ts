@@ -24,10 +24,10 @@ const FILES = [
   'checkpoints/best.safetensors',
 ];
 
-/** Longer than an answer takes, and shorter than for ever. */
+/** Longer than an answer takes, and shorter than forever. */
 const PATIENCE = 20_000;
 
-// As a process of its own: a server that hangs, or ends, would take the test with it.
+// As its own process: a server that hangs, or ends, would take the test with it.
 describe.skipIf(process.platform === 'win32')('tcts serve on folders and connections of others', () => {
   let made: TranslationRun;
   let runs: string;
@@ -119,7 +119,7 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
   it('does not look into an evaluation folder that is a link', async () => {
     expect(await report('out-evaluation')).toMatchObject({
       forecast: [],
-      problems: [expect.stringContaining('it is a link, which is not followed')],
+      problems: [expect.stringContaining('it is a link, so it is not followed')],
     });
   });
 
@@ -241,7 +241,7 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
   });
 });
 
-/** A configuration of so many bytes. */
+/** A configuration of this many bytes. */
 function largeConfig(bytes: number): string {
   const line = (i: number) => `k${String(i).padStart(6, '0')}: [1, 2]\n`;
   return Array.from({ length: bytes / line(0).length }, (_, i) => line(i)).join('');

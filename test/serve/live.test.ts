@@ -152,7 +152,7 @@ describe('many sentences at a time', () => {
     await eventually(() => server.sentences === count);
     const late = clients.at(-1)!;
     late.send({ type: 'begin', lane: 'late', run: 'run', policy: 'wait-k:2' });
-    await expect(late.text('late')).rejects.toThrow('as many sentences under way as it takes');
+    await expect(late.text('late')).rejects.toThrow('translating the maximum number of sentences');
     lines.forEach((line, i) => {
       const { client, lane } = place(i);
       client.send({ type: 'words', lane, words: line.split(' ').slice(1) });
@@ -230,7 +230,7 @@ describe('a client that overdoes it', () => {
     const client = await LiveClient.connect(server.url);
     // The model has 64 positions, one of them for the end.
     client.sentence('a', 'run', 'wait-k:2', new Array(64).fill('x'));
-    await expect(client.text('a')).rejects.toThrow('a sentence can have 63 tokens here');
+    await expect(client.text('a')).rejects.toThrow('a sentence can have at most 63 tokens');
     await client.close();
   });
 });

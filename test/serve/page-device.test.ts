@@ -10,7 +10,7 @@ import { describeWithBrowser, launchBrowser, openPageIn, PATIENCE } from './brow
 
 vi.setConfig({ testTimeout: 1.2 * PATIENCE, hookTimeout: PATIENCE });
 
-/** A sentence that the model in the box knows, when it has read all of it. */
+/** A sentence that the bundled model knows, when it has read all of it. */
 const [{ source, target }] = verbFinalText(1, { train: 0, valid: 0, test: 4 }).test;
 
 describeWithBrowser('what a model in the page runs on', () => {
@@ -124,7 +124,7 @@ describeWithBrowser('what a model in the page runs on', () => {
   });
 });
 
-/** The model in the box, in the page. */
+/** The bundled model, in the page. */
 const SETTING = { run: 'built-in', place: 'page', policy: 'wait-k', k: '9' };
 
 // What a page finds before it runs: these functions are sent to the browser.

@@ -53,7 +53,7 @@ describe('the log of a run', () => {
     expect(await read()).toMatchObject({ step: 0, losses: [] });
     writeFileSync(file, update(1).repeat(400) + update(2));
     await read();
-    // What has been read is not read again: that it is spoilt goes unnoticed.
+    // What has been read is not read again: that it is corrupted goes unnoticed.
     const handle = openSync(file, 'r+');
     writeSync(handle, 'spoilt', 0);
     closeSync(handle);

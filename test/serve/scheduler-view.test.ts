@@ -50,7 +50,7 @@ describe('what a scheduler prefers', () => {
 
   it.each([
     [{ strategy: 'mtl' }, 'the strategy mtl has no scheduler that depends on features'],
-    [{ saved: false }, 'there is no checkpoint yet: it is shown once one is saved'],
+    [{ saved: false }, 'there is no checkpoint yet: this appears once one is saved'],
     [{ count: 0 }, 'the scheduler has not learned anything yet'],
   ])('is a reason where there is none: %j', async (options, reason) => {
     expect(await new RunReports().scheduler(schedulerRun(options))).toEqual({ reason });

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { trainConfigSchema } from '../../src/cli/problems.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { loadGrid, type Plan, type PlanOptions, planSweep } from '../../src/sweep/index.js';
 import { temporaryFolder } from '../run/temporary.js';
 
@@ -19,7 +19,7 @@ training: {episodes: 1, steps: 1}
 threads: 1
 `;
 
-/** Writes a grid and its bases (`base.yaml`, `translation.yaml`) to a folder of their own and returns its path. */
+/** Writes a grid and its bases (`base.yaml`, `translation.yaml`) to their own folder and returns its path. */
 export function gridFile(text: string): string {
   const folder = temporaryFolder();
   writeFileSync(join(folder, 'base.yaml'), BASE);

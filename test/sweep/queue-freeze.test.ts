@@ -86,7 +86,7 @@ async function underWay(runs: readonly string[], host: string): Promise<number[]
   );
 }
 
-/** Each owner has a log of its own, so that its file changes even where its length does not. */
+/** Each owner has its own log, so that its file changes even where its length does not. */
 function logged(run: string): [number, number] {
   const file = join(run, 'metrics.jsonl');
   if (!existsSync(file)) return [0, 0];

@@ -104,14 +104,14 @@ describeWithRedis('a sweep on two workers, of which one is killed, in a Redis th
 
 interface RunNow {
   readonly name: string;
-  /** The attempt that goes on, or whose worker died. */
+  /** The attempt that continues, or whose worker died. */
   readonly at: Attempt | undefined;
   /** Of the newest checkpoint. */
   readonly step: number;
   readonly finished: boolean;
 }
 
-/** What can be seen in the shared folder while a sweep goes on. */
+/** What can be seen in the shared folder while a sweep continues. */
 class SharedRuns {
   readonly folder: string;
   private readonly history: string;

@@ -1,7 +1,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Lease } from '../../src/sweep/queue/held-job.js';
+import { Lease } from '../../src/sweep/queue/worker.js';
 
 /** Time that the machine has been asleep, in seconds: only the clock that counts from its start has seen it. */
 let asleep = 0;

@@ -3,7 +3,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toolVersion } from '../../src/run/index.js';
 import type { Job } from '../../src/sweep/job.js';
-import { identityOf, jobOf, messageOf, parseMessage, requireSameVersion } from '../../src/sweep/queue/connection.js';
+import {
+  jobIdentity,
+  jobOf,
+  messageOf,
+  parseJobMessage,
+  requireSameVersion,
+} from '../../src/sweep/queue/connection.js';
 
 const job: Job = {
   name: 'mtl-1',
@@ -23,7 +29,7 @@ describe('a job in the queue', () => {
 
   it('survives the way through Redis', () => {
     const message = messageOf(job, 'runs', 'id');
-    expect(parseMessage(JSON.parse(JSON.stringify(message)))).toEqual(message);
+    expect(parseJobMessage(JSON.parse(JSON.stringify(message)))).toEqual(message);
   });
 
   it('outside the shared folder is refused', () => {
@@ -36,16 +42,16 @@ describe('a job in the queue', () => {
   it('that would lead out of the shared folder, or is something else, is not accepted from Redis', () => {
     const message = messageOf(job, 'runs', 'id');
     for (const folder of ['../up', '/etc', 'a/../../up', '', 'a\\..\\..\\up']) {
-      expect(parseMessage({ ...message, folder })).toBeUndefined();
+      expect(parseJobMessage({ ...message, folder })).toBeUndefined();
     }
     for (const data of [undefined, null, 'text', {}, { ...message, cores: 0 }, { ...message, more: 1 }]) {
-      expect(parseMessage(data)).toBeUndefined();
+      expect(parseJobMessage(data)).toBeUndefined();
     }
   });
 });
 
 describe('the identity of a job', () => {
-  const identity = (changed: Partial<Job>, runs = 'runs') => identityOf(messageOf({ ...job, ...changed }, runs, 'id'));
+  const identity = (changed: Partial<Job>, runs = 'runs') => jobIdentity(messageOf({ ...job, ...changed }, runs, 'id'));
 
   it('is the same whenever the same is asked of the same run, wherever the folder is mounted', () => {
     expect(identity({})).toBe(identity({ cores: 4 }));
@@ -76,7 +82,7 @@ describe('versions', () => {
 
   it('of another series are refused with both', () => {
     expect(() => requireSameVersion({ version: '99.0.1' })).toThrow(
-      `the sweep in this queue is one of tcts 99.0.1, and this worker is tcts ${toolVersion}: install the same version`,
+      `the sweep in this queue was started by tcts 99.0.1, but this worker is tcts ${toolVersion}: install the same version`,
     );
   });
 });

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { trainConfigSchema } from '../../src/cli/problems.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { checkpointFolder, latestCheckpoint, openRun, resolvedYaml } from '../../src/run/index.js';
 import type { Job } from '../../src/sweep/job.js';
 import { queueExecutor } from '../../src/sweep/queue/executor.js';
@@ -176,7 +176,7 @@ describeWithRedis('tcts worker', () => {
       'tcts: --queue-env: the environment variable NO_QUEUE is not set\n',
     );
     expect((await tcts(folder, 'worker', '--runs', 'absent', '--queue', 'redis://x', '--quiet')).stderr).toBe(
-      'tcts: absent: there is no such folder; expected the one that all machines share\n',
+      'tcts: absent: there is no such folder; expected the one shared by all machines\n',
     );
     expect((await tcts(folder, 'worker', '--runs', 'runs', '--queue', 'queue', '--quiet')).stderr).toMatch(
       /^tcts: the address of the queue cannot be used: it is not a URL; expected redis:\/\//,

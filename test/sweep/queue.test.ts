@@ -169,7 +169,7 @@ describeWithRedis('a sweep on a queue', () => {
     expect(await Promise.all(['a', 'b'].map((name) => again.submit(job(name), nothing)))).toEqual([DONE, DONE]);
   });
 
-  it('says when no worker listens', async () => {
+  it('says when no worker is listening', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { job, executor, worker } = await scene();
@@ -179,7 +179,9 @@ describeWithRedis('a sweep on a queue', () => {
     await sleep(300);
     expect(note).not.toHaveBeenCalled();
     vi.advanceTimersByTime(11_000);
-    await vi.waitFor(() => expect(note).toHaveBeenCalledWith(expect.stringMatching(/^no worker listens: .*--queue/)));
+    await vi.waitFor(() =>
+      expect(note).toHaveBeenCalledWith(expect.stringMatching(/^no worker is listening: .*--queue/)),
+    );
     vi.useRealTimers();
     worker(new Runner(10));
     expect(await outcome).toEqual(DONE);
@@ -198,8 +200,8 @@ describeWithRedis('a sweep on a queue', () => {
     expect(await Promise.all(outcomes)).toEqual([DONE, DONE, DONE]);
     expect(runner.begun.filter((name) => name === 'a')).toEqual(['a']);
     expect(note.mock.calls.flat()).toEqual([
-      expect.stringMatching(/^Redis at redis:\S+ does not work at the moment/),
-      expect.stringMatching(/^Redis at redis:\S+ answers again$/),
+      expect.stringMatching(/^Redis at redis:\S+ is not working/),
+      expect.stringMatching(/^Redis at redis:\S+ is back$/),
     ]);
   });
 });
@@ -256,7 +258,7 @@ describeWithRedis('a worker', () => {
     await queued.updateData({ ...queued.data, version: '99.1.0' });
     const runner = new Runner(10);
     await expect(worker(runner).ended).rejects.toThrow(
-      `the sweep in this queue is one of tcts 99.1.0, and this worker is tcts ${toolVersion}: install the same version`,
+      `the sweep in this queue was started by tcts 99.1.0, but this worker is tcts ${toolVersion}: install the same version`,
     );
     expect(runner.begun).toEqual([]);
     await queued.updateData({ ...queued.data, version: toolVersion });

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { trainConfigSchema } from '../../src/cli/problems.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { isRunning, lockHolder, openRun } from '../../src/run/index.js';
 import { isDone, type Job, type JobProgress, runJob } from '../../src/sweep/index.js';
 import { followed } from '../../src/sweep/job.js';

@@ -292,6 +292,21 @@ groups:
     ]);
   });
 
+  it('takes the run with its seed where the tasks of the two are not of one kind', async () => {
+    const plan = planFor(`base: translation.yaml
+seeds: 2
+groups:
+  - {name: wait, set: {problem.main: 3}}
+  - name: heads
+    set: {problem: {kind: monotonic, data: {from: toy}, latencyWeights: [0, 0.1], main: 0.1}}
+    warmStart: wait
+`);
+    const executor = new Pretence();
+    await runSweep(plan, { executor });
+    const starts = executor.submitted.slice(2).map(({ config }) => parse(config).problem.warmStart);
+    expect(starts).toEqual([join(plan.folder, 'wait,seed=1'), join(plan.folder, 'wait,seed=2')]);
+  });
+
   it('fails where there is nothing to start from', async () => {
     const outcome: Figures['outcome'] = ({ name }) => (name === 'wait,main=1,seed=2' ? failed : done);
     const { runs } = await runSweep(planFor(text), { executor: new Pretence({ outcome }) });

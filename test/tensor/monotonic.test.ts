@@ -98,7 +98,7 @@ describe('the expected monotonic alignment', () => {
     });
     const session = await t.Session.create(t.lower(both));
     const random = new Random(1);
-    // One head that always goes on, one that always stops, one that is hardly ever in doubt, one that is always so.
+    // One head that always continues, one that always stops, one that is hardly ever in doubt, one that is always so.
     const of = [() => 0, () => 1, () => (random.uniform() < 0.5 ? 1e-30 : 1 - 1e-7), () => 0.5];
     const data = Float32Array.from({ length: 4 * 200 * 200 }, (_, at) => of[Math.floor(at / 40_000)]());
     const { alpha, gradient } = await session.run({ p: { data, shape: [4, 200, 200] } });

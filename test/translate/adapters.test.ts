@@ -136,7 +136,7 @@ describe('a run that trains adapters of an imported model', () => {
     expect([...resumed.tensors.keys()]).toEqual([...third.tensors.keys()]);
     for (const [name, { data }] of third.tensors) expect(resumed.tensors.get(name)?.data).toEqual(data);
 
-    // The model is as it was imported; only the adapters have state of the optimiser.
+    // The model is as it was imported; only the adapters have optimiser state.
     for (const name of imported.arena.names) {
       expect(third.tensors.get(`model/${name}`)?.data).toEqual(imported.arena.value(name));
     }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { anchorsOf, interpolated } from '../../src/translate/wait-influence.js';
+import { anchorsOf, interpolated } from '../../src/translate/problem.js';
 
 test('short waits, the main task and the longest wait are measured', () => {
   expect(anchorsOf(13, 2)).toEqual([0, 1, 2, 3, 7, 12]); // waits 1, 2, 3, 4, 8, 13

@@ -3,15 +3,25 @@ import { describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
 import {
   type BpeCodes,
+  type BpeSegmenter,
   bpeSegmenter,
   formatBpeCodes,
   joinUnits,
   parseBpeCodes,
-  segmentLine,
 } from '../../src/translate/text/bpe.js';
 import { learnBpe } from '../../src/translate/text/bpe-learning.js';
 import { compareCodePoints, countWords, formatCounts, parseCounts } from '../../src/translate/text/vocabulary.js';
 import { describeWithShared, readShared } from '../shared.js';
+
+/** Segments a line of words; spaces at its ends are kept, runs of spaces between words become one. */
+function segmentLine(line: string, segment: BpeSegmenter): string {
+  const inner = line.replace(/^[\r ]+|[\r ]+$/g, '');
+  if (inner === '') return line;
+  const start = line.indexOf(inner);
+  const units: string[] = [];
+  for (const word of inner.split(' ')) if (word !== '') units.push(...segment(word));
+  return line.slice(0, start) + units.join(' ') + line.slice(start + inner.length);
+}
 
 const vector = (name: string): string => readShared(`vectors/bpe/${name}`);
 const lines = (text: string): string[] => text.replace(/\n$/, '').split('\n');

@@ -65,7 +65,7 @@ describe('the problem', () => {
   });
 
   it('says which features cost a pass of the model, scrambled or not', () => {
-    // The losses behind `training` are estimated by a pass of their own: `mainLoss: estimated`.
+    // The losses behind `training` are estimated by their own pass: `mainLoss: estimated`.
     for (const { features } of [clean, spoilt]) {
       expect(features.filter(({ costly }) => costly).map(({ name }) => name)).toEqual(['training']);
     }

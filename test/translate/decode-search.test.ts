@@ -3,7 +3,7 @@ import { type Candidates, Search, type SearchOptions } from '../../src/translate
 
 const END = 2;
 
-/** Rows of candidates, each a list of token and probability in falling order. */
+/** Rows of candidates, each a list of token and probability in descending order. */
 function rows(...lists: readonly (readonly (readonly [token: number, p: number])[])[]): Candidates {
   return {
     width: lists[0].length,

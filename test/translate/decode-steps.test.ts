@@ -184,6 +184,6 @@ describe('a step model over programs of any kind', () => {
         [2, 6],
       ],
     };
-    await expect(steps.write(steps.target(2), steps.source(2).memory, two)).rejects.toThrow('one token of each row');
+    await expect(steps.write(steps.target(2), steps.source(2).memory, two)).rejects.toThrow('one token per row');
   });
 });

@@ -139,13 +139,13 @@ describe('a stream', () => {
     const model = await createStepModel(shape, randomArena(shape, 1));
     const sentence = [5, 6, 7, 8];
     await expect(stream(model, sentence, 9, {})).rejects.toThrow(
-      'has 5 tokens with its end, the model reads at most 4',
+      'has 5 tokens including its end, the model reads at most 4',
     );
     await expect(decodeInLockstep(model, [ended(sentence)], waitK(9))).rejects.toThrow('reads at most 4');
     await model.close();
   });
 
   it('refuses a wait of no words', () => {
-    for (const k of [0, -1, 1.5, Number.NaN]) expect(() => waitK(k)).toThrow('expected a whole number from 1 on');
+    for (const k of [0, -1, 1.5, Number.NaN]) expect(() => waitK(k)).toThrow('expected a whole number of at least 1');
   });
 });

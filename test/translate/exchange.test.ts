@@ -93,11 +93,11 @@ describe('imported models', () => {
     expect(model).toEqual(foreign.model);
     expect(waits).toBe('full');
     expect(languages.source.vocabulary.format()).toBe(foreign.languages.source.vocabulary.format());
-    expect(() => saveImported(run, foreign, { from: 'marian' })).toThrow(/a run is there already/);
+    expect(() => saveImported(run, foreign, { from: 'marian' })).toThrow(/there is already a run/);
   });
 });
 
-describe('what a model cannot express is said by its key', () => {
+describe('what a model does not support is said by its key', () => {
   /** A copy of a folder with other settings. */
   const changed = (name: 'marian' | 'm2m', file: string, settings: object): string => {
     const folder = join(temporaryFolder(), name);
@@ -108,15 +108,15 @@ describe('what a model cannot express is said by its key', () => {
   };
 
   it.each([
-    [{ model_type: 'bart' }, /model_type.*expected a model of the type marian or m2m_100, found "bart"/],
-    [{ activation_function: 'tanh' }, /activation_function.*cannot express "tanh"/],
-    [{ normalize_before: true }, /normalize_before.*cannot express true/],
+    [{ model_type: 'bart' }, /model_type.*expected a model of type marian or m2m_100, found "bart"/],
+    [{ activation_function: 'tanh' }, /activation_function.*does not support "tanh"/],
+    [{ normalize_before: true }, /normalize_before.*does not support true/],
     [{ normalize_embedding: true }, /normalize_embedding/],
     [{ decoder_ffn_dim: 7 }, /decoder_ffn_dim.*it is 7, but 12 in the encoder/],
     [{ decoder_start_token_id: 5 }, /decoder_start_token_id/],
     [{ d_model: 9 }, /expected an even width that 2 heads can share, found 9/],
     [{ encoder_layers: 1.5 }, /says 1\.5 for encoderLayers, expected a whole number/],
-    [{ encoder_layers: 3 }, /model\.encoder\.layers\.2.*the checkpoint lacks this tensor/],
+    [{ encoder_layers: 3 }, /model\.encoder\.layers\.2.*the checkpoint does not have this tensor/],
     [{ encoder_layers: 1 }, /model\.encoder\.layers\.1.*the model has no place for this tensor/],
     [{ d_model: 10 }, /expected \[\d+, 10\]/],
     [{ vocab_size: 5 }, /the id of .* is \d+, expected one below 5/],
@@ -126,7 +126,7 @@ describe('what a model cannot express is said by its key', () => {
 
   it('a language that M2M-100 does not have', () => {
     expect(() => readHuggingFace(join(vectors, 'm2m'), { source: 'en', target: 'xx' })).toThrow(/no token "__xx__"/);
-    expect(() => readHuggingFace(join(vectors, 'm2m'))).toThrow(/does not say its source language, expected --source/);
+    expect(() => readHuggingFace(join(vectors, 'm2m'))).toThrow(/does not name its source language, expected --source/);
   });
 
   it('a prefix that is not in the vocabulary', () => {
@@ -198,10 +198,10 @@ describe('export for transformers', () => {
     for (const [name, numbers] of parameters) expect(again.parameters.get(name)).toEqual(numbers);
   });
 
-  it('refuses what Marian cannot express, and writes nothing', () => {
+  it('refuses what Marian does not support, and writes nothing', () => {
     for (const [kind, sentence] of [
-      ['fairseq', /model\.positions.*cannot express fairseq, expected marian/],
-      ['m2m', /model\.norm.*cannot express pre, expected post/],
+      ['fairseq', /model\.positions.*does not support fairseq, expected marian/],
+      ['m2m', /model\.norm.*does not support pre, expected post/],
     ] as const) {
       const [run, folder] = ['run', 'exported'].map((name) => join(temporaryFolder(), name));
       saveImported(run, read[kind](), { from: kind });

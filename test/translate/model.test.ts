@@ -244,7 +244,7 @@ describe('sizes', () => {
   });
 
   it('that do not fit are refused', () => {
-    expect(() => tiny({ heads: 3 })).toThrow(/heads: 3 heads cannot share a width of 16/);
+    expect(() => tiny({ heads: 3 })).toThrow(/heads: the width 16 is not divisible by 3 heads/);
   });
 });
 

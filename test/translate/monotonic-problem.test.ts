@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type TrainConfig, trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun } from '../../src/cli/training-run.js';
 import { Training } from '../../src/optim/index.js';
+import { type TrainConfig, trainConfigSchema } from '../../src/problems/index.js';
 import { Random } from '../../src/random.js';
 import { pairCount } from '../../src/translate/corpus/batches.js';
 import { Translator } from '../../src/translate/decode/translator.js';
@@ -221,10 +221,10 @@ describe.each(['mma-il', 'itst', 'hmt'] as const)('weights of the latency as tas
 describe('the configuration', () => {
   it('says which weight is the main task', async () => {
     await expect(tinyProblem({ latencyWeights: [0, 0.2] })).rejects.toThrow(/problem\.main: there is no task 0\.1/);
-    await expect(tinyProblem({ latencyWeights: [0.2, 0.1] })).rejects.toThrow(/expected weights in rising order/);
+    await expect(tinyProblem({ latencyWeights: [0.2, 0.1] })).rejects.toThrow(/expected weights in ascending order/);
     await expect(tinyProblem({ main: 0.2 })).rejects.toThrow(/problem\.main: there are no latencyWeights/);
     const both = { latencyWeights: [0.1], latencyWeight: 0.1 };
-    await expect(tinyProblem(both)).rejects.toThrow(/problem\.latencyWeight: latencyWeights says all/);
+    await expect(tinyProblem(both)).rejects.toThrow(/problem\.latencyWeight: latencyWeights lists all/);
     await expect(tinyProblem({ attention: 'hmt', varianceWeight: 1 })).rejects.toThrow(/hmt has no moving heads/);
   });
 

@@ -203,7 +203,7 @@ describe('adaptive', () => {
   it('refuses settings that mean nothing', () => {
     expect(() => adaptive({ min: 4, max: 3 })).toThrow('min: expected at most max = 3, found 4');
     expect(() => adaptive({ from: 1.5 })).toThrow('from: expected a number from 0 to 1, found 1.5');
-    expect(() => waitIfDiff({ step: 0 })).toThrow('step: expected a whole number from 1 on, found 0');
+    expect(() => waitIfDiff({ step: 0 })).toThrow('step: expected a whole number of at least 1, found 0');
   });
 });
 
@@ -294,12 +294,12 @@ describe('policies that look at the attention', () => {
 
   it('are refused over a model without such attention, and with settings that mean nothing', async () => {
     const silent = stubModel(() => one(A));
-    await expect(translated(alignAtt(), silent, 3)).rejects.toThrow('policy: alignatt:f=2 looks at the attention');
+    await expect(translated(alignAtt(), silent, 3)).rejects.toThrow('policy: alignatt:f=2 needs the attention');
     await expect(translated(alignAtt({ layer: 3 }), diagonal([0]), 3)).rejects.toThrow(
       'policy: alignatt:f=2,layer=3: the decoder has 2 layers, found layer 3',
     );
     await expect(translated(edAtt({ heads: '1+5' }), diagonal([0]), 3)).rejects.toThrow('has 2 heads, found head 5');
     expect(() => edAtt({ alpha: 2 })).toThrow('alpha: expected a number from 0 to 1, found 2');
-    expect(() => alignAtt({ layer: 0 })).toThrow('layer: expected a whole number from 1 on, found 0');
+    expect(() => alignAtt({ layer: 0 })).toThrow('layer: expected a whole number of at least 1, found 0');
   });
 });

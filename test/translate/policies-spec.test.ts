@@ -48,14 +48,14 @@ describe('the text of a policy', () => {
     ['wait-k:0', 'expected a whole number from 1 to 1000 for k of wait-k, found "0"'],
     ['wait-k:', 'found "wait-k:"'],
     ['wait-k:3,', 'found ""'],
-    ['wait-k:m=3', '"m=3" is no setting of wait-k, expected each once of: k'],
-    ['wait-if-diff:2', '"2" is no setting of wait-if-diff, expected each once of: initial, step'],
-    ['wait-if-diff:step=1,step=2', '"step=2" is no setting of wait-if-diff'],
-    ['wait-if-diff:toString=1', '"toString=1" is no setting of wait-if-diff'],
+    ['wait-k:m=3', '"m=3" is not a setting of wait-k, expected each at most once: k'],
+    ['wait-if-diff:2', '"2" is not a setting of wait-if-diff, expected each at most once: initial, step'],
+    ['wait-if-diff:step=1,step=2', '"step=2" is not a setting of wait-if-diff'],
+    ['wait-if-diff:toString=1', '"toString=1" is not a setting of wait-if-diff'],
     ['adaptive:from=1.2', 'expected a number from 0 to 1 for from of adaptive, found "1.2"'],
     ['alignatt:heads=1+', 'expected numbers of heads from 1 on, as 1+4 for heads of alignatt, found "1+"'],
-    ['adaptive:from=0.2=3', '"from=0.2=3" is no setting of adaptive'],
-    ['monotonic:k=3', '"k=3" is no setting of monotonic, expected each once of: none'],
+    ['adaptive:from=0.2=3', '"from=0.2=3" is not a setting of adaptive'],
+    ['monotonic:k=3', '"k=3" is not a setting of monotonic, expected each at most once: none'],
   ])('%j is refused', (text, message) => {
     expect(() => parsePolicies(text)).toThrow(message);
   });
@@ -92,7 +92,7 @@ describe('the text of a policy', () => {
     const ones = (n: number) => Array.from({ length: n }, () => 1).join();
     expect(parsePolicies(`wait-if-diff:initial=${ones(20)},step=${ones(50)}`)).toHaveLength(1000);
     const many = ['min', 'max', 'from', 'to'].map((key) => `${key}=${ones(20)}`).join();
-    expect(() => parsePolicies(`adaptive:${many}`)).toThrow('it stands for 160000 policies, expected 1000 at most');
+    expect(() => parsePolicies(`adaptive:${many}`)).toThrow('it expands to 160000 policies, expected at most 1000');
   });
 
   it('is the name of the policy that it makes', () => {

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { trainConfigSchema } from '../../src/cli/problems.js';
 import { trainingRun } from '../../src/cli/training-run.js';
 import { Inference, traceModel } from '../../src/optim/index.js';
+import { trainConfigSchema } from '../../src/problems/index.js';
 import { loadConfig } from '../../src/run/index.js';
 import { f32, i64, type Tensor } from '../../src/tensor/index.js';
 import type { TranslationModel } from '../../src/translate/model/config.js';

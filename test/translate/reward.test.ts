@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Batch } from '../../src/translate/corpus/batches.js';
 import type { PairedSequences } from '../../src/translate/corpus/corpus.js';
-import { RewardGradients, rewardPieces } from '../../src/translate/reward.js';
+import { RewardGradients, rewardPieces } from '../../src/translate/loss-evaluation.js';
 
-/** Sentence i has so many tokens, all of them i. */
+/** Sentence i has this many tokens, all of them i. */
 function corpus(lengths: readonly number[]): PairedSequences & { reads: number[] } {
   const reads: number[] = [];
   const side = {

@@ -81,7 +81,7 @@ describe.each([
       { numRuns: 300 },
     );
     expect(() => sentencePieceTokenizer(new Uint8Array(), 'm.model')).toThrow(
-      'm.model: not a model of SentencePiece: it has no pieces',
+      'm.model: not a SentencePiece model: it has no pieces',
     );
   });
 });

@@ -22,7 +22,7 @@ async function stream(model: TokenModel, source: readonly number[], options: obj
 
 describe('speculation before the end of the source', () => {
   it('writes the first token of what is best some tokens later, with the same delay', async () => {
-    // 7 is likelier than 8, but nothing goes on well after it: .6 · .4 = .24 against .4 · .9 = .36.
+    // 7 is likelier than 8, but nothing continues well after it: .6 · .4 = .24 against .4 · .9 = .36.
     const model = stubModel(({ prefix }) => {
       if (prefix.length === 0) return [[7, 0.6], [8, 0.4]]; // biome-ignore format: pairs
       return prefix.at(-1) === 7 ? [[9, 0.4], [10, 0.3], [11, 0.3]] : [[9, 0.9], [END, 0.1]]; // biome-ignore format: pairs

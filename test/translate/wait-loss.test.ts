@@ -20,7 +20,7 @@ describe('the loss of a run under another wait', () => {
     const { corpus, close } = await openData({ from: 'toy', seed: 1, pairs: 60 });
     const pairs = corpus.open('valid');
     for (const { k, plain, smoothed } of losses) {
-      // Sentence by sentence, each in a batch of its own length.
+      // Sentence by sentence, each in its own batch length.
       let [sum, sumSmoothed, tokens] = [0, 0, 0];
       for (const batch of inOrder(pairs, 1)) {
         const { plain, smoothed } = await evaluation.sentences(batch, k);

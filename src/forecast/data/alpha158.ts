@@ -140,7 +140,7 @@ function writeDay(history: History, t: number, out: Float32Array): void {
 /** Deviations up to this are none to qlib. */
 const FLAT = 2e-5;
 
-/** Mean and deviation (ddof 1) of what is known; NaN where there are too few. */
+/** Mean and deviation (ddof 1) of what is known; NaN if there are too few. */
 function moments(x: Float64Array, from: number, to: number): { mean: number; deviation: number } {
   let [n, sum] = [0, 0];
   for (let t = from; t <= to; t++) {
@@ -202,7 +202,7 @@ function averageRank(sorted: Float64Array, value: number): number {
   return below + (equal + 1) / 2;
 }
 
-/** How often x rose and fell from one day to the next, and by how much together; NaN where no change is known. */
+/** How often x rose and fell from one day to the next, and by how much together; NaN if no change is known. */
 function changes(x: Float64Array, from: number, to: number) {
   let [known, rises, falls, gain, loss] = [0, 0, 0, 0, 0];
   for (let t = from; t <= to; t++) {
@@ -217,7 +217,7 @@ function changes(x: Float64Array, from: number, to: number) {
   return { rises, falls, gain: known === 0 ? Number.NaN : gain, loss: known === 0 ? Number.NaN : loss };
 }
 
-/** Pearson's, of the days on which both are known; NaN where one of them hardly moves. */
+/** Pearson's, of the days on which both are known; NaN if one of them hardly moves. */
 function correlation(x: Float64Array, y: Float64Array, from: number, to: number): number {
   if (!(moments(x, from, to).deviation > FLAT) || !(moments(y, from, to).deviation > FLAT)) return Number.NaN;
   let [n, sx, sy] = [0, 0, 0];

@@ -75,7 +75,7 @@ export function firstDayFrom(calendar: readonly string[], date: string): number 
 
 /** Index of the last calendar day on or before `date`; −1 when there is none. */
 export function lastDayUntil(calendar: readonly string[], date: string): number {
-  // A day of an intraday calendar goes on behind its date: 2020-01-31T15:00 is until 2020-01-31.
+  // A day of an intraday calendar continues behind its date: 2020-01-31T15:00 is until 2020-01-31.
   return firstDayFrom(calendar, `${date}~`) - 1;
 }
 
@@ -89,13 +89,6 @@ export interface SplitDates {
   readonly test: DateRange;
 }
 
-/** The paper's split (section 4.3). */
-export const PAPER_SPLIT: SplitDates = {
-  train: ['2008-01-01', '2013-12-31'],
-  validation: ['2014-01-01', '2015-12-31'],
-  test: ['2016-01-01', '2020-08-01'],
-};
-
 export interface Splits {
   readonly train: Samples;
   readonly validation: Samples;
@@ -107,7 +100,7 @@ const NAMES = ['train', 'validation', 'test'] as const;
 /**
  * The samples of each part. Training and validation are purged: a sample of day t is kept only if day t + reach, the last
  * day its labels look at, still lies within its own part; so no price after a part's end has any influence on it. Nothing
- * follows the test part, so it is not purged: its last labels are prices after its end, or missing where the data ends.
+ * follows the test part, so it is not purged: its last labels are prices after its end, or missing if the data ends.
  *
  * @param reach how many days ahead the labels look (`labelReach`); 0 keeps every sample
  */
@@ -152,7 +145,7 @@ function checkDates(dates: SplitDates): void {
     }
     if (from > to) throw new InputError(`it begins on ${from}, after its end ${to}`, { key: `split.${name}` });
     if (from <= before) {
-      throw new InputError(`it begins on ${from}, expected a day after ${before}, the end of the part before`, {
+      throw new InputError(`it begins on ${from}, expected a day after ${before}, the end of the previous part`, {
         key: `split.${name}`,
       });
     }

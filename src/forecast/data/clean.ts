@@ -11,7 +11,7 @@ const TOLERANCE = 1e-6;
  * 1. Days on which no stock has a price are dropped, and so are stocks that never have a price or never belong to the
  *    market. The remaining days follow each other: "the next day" is the next day that is left.
  * 2. A high below, or a low above, the open or close of its day (by more than 0.1 %) is noted and left as it is. Where
- *    that is so in more than a few rows, they are refused: the prices of a day do not belong together.
+ *    that is so in more than a few rows, they are rejected: the prices of a day do not belong together.
  *
  * `cleaned` is what a model is to see of it (`clipMoves`); the panel itself where `maxMove` is null.
  *
@@ -62,7 +62,7 @@ function withoutEmpty(draft: PricePanel, notes: Notes): PricePanel {
   for (let stock = 0; stock < stocks; stock++) {
     if (keepStock[stock] === 0) notes.add('stock without any price on a day of the market dropped', symbols[stock]);
   }
-  if (count(keepStock) === 0) throw new InputError('the data holds no price of any member of the market');
+  if (count(keepStock) === 0) throw new InputError('the data has no price for any member of the market');
   if (count(keepDay) === days && count(keepStock) === stocks) return draft;
 
   // Cells move towards the front only, so the block can be compacted where it lies.
@@ -91,7 +91,7 @@ function keepDays(index: IndexSeries, keep: Uint8Array): IndexSeries {
 }
 
 /**
- * A copy of the panel without moves that are not believed; the panel itself where there are none.
+ * A copy of the panel without moves that are not believed; the panel itself if there are none.
  *
  * 1. A close that moves by more than `maxMove` from the close of the day before is a glitch (a split the vendor forgot,
  *    a misprint): the move is clipped to ±maxMove, and that day and all later prices of the stock are rescaled by the
@@ -166,15 +166,15 @@ function checkCrossed({ calendar, symbols, fields, values }: PricePanel, notes: 
   if (crossed > Math.max(FEW, FEW_SHARE * rows)) {
     throw new InputError(
       `in ${crossed} of ${rows} rows the high lies below, or the low above, the open or the close (first: ${first}): ` +
-        'some of the prices seem to be adjusted for splits and dividends and some not, which would tell a model of later ' +
-        'ones; expected all of them adjusted alike, or none and columns: {adjusted: …} for the adjusted close',
+        'some prices seem to be adjusted for splits and dividends and others not, which would reveal later ones to a ' +
+        'model; expected all of them adjusted in the same way, or none and columns: {adjusted: …} for the adjusted close',
       { file },
     );
   }
   if (crossed > 0) notes.add('day whose high or low lies inside its open and close', first, crossed);
 }
 
-/** Misprints: so many rows at least, and this share of all of them. In the CSI300 they are 1 in 8,000. */
+/** Misprints: this many rows at least, and this share of all of them. In the CSI300 they are 1 in 8,000. */
 const FEW = 5;
 const FEW_SHARE = 0.01;
 const SLACK = 1e-3;

@@ -1,37 +1,19 @@
-import { join } from 'node:path';
 import { InputError } from '../../errors.js';
-import { writeFileAtomic } from '../../files.js';
+import { saveDataSummary } from '../../run/index.js';
 import { rowsAt } from '../../schedule/index.js';
 import { datesOf, type ForecastConfig, horizonsOf } from '../config.js';
 import type { Note } from '../formats/format.js';
 import { openPanel } from '../formats/index.js';
-import {
-  chunks,
-  dayChunks,
-  type FeatureSpec,
-  fieldOffset,
-  filterSamples,
-  fitNormaliser,
-  gather,
-  type LabelSpec,
-  type Layout,
-  labelledSamples,
-  labelReach,
-  labelTable,
-  type Normaliser,
-  type PricePanel,
-  parseDay,
-  prepareWindows,
-  type Samples,
-  type SplitDates,
-  splitSamples,
-  summarise,
-} from './index.js';
+import { parseDay, type SplitDates, splitSamples } from './calendar.js';
+import { type FeatureSpec, gatherFeatures, type Layout, prepareWindows } from './features.js';
+import { type LabelSpec, labelledSamples, labelReach, labelTable } from './labels.js';
+import { fitNormaliser, type Normaliser } from './normaliser.js';
+import { chunks, dayChunks, fieldOffset, filterSamples, type PricePanel, type Samples, summarise } from './panel.js';
 
 /** Samples and the labels of all their tasks. */
 export interface Part {
   readonly samples: Samples;
-  /** [samples, K], as they are trained on; NaN where unknown. */
+  /** [samples, K], as they are trained on; NaN if unknown. */
   readonly labels: Float32Array;
 }
 
@@ -166,7 +148,7 @@ function loneStocks(panel: PricePanel, { dayStarts, day }: Samples, { transform 
   if (lone.length === 0) return [];
   if (lone.length === dayStarts.length - 1 && transform === 'rank') {
     throw new InputError(
-      'the market has one stock a day, whose rank among the stocks of the day says nothing: expected two stocks or more, ' +
+      'the market has one stock a day, so its rank within the day says nothing: expected two stocks or more, ' +
         'labels: {transform: raw}, or a problem of the kind series',
       { key: 'problem.data' },
     );
@@ -177,7 +159,7 @@ function loneStocks(panel: PricePanel, { dayStarts, day }: Samples, { transform 
 
 /**
  * What is to be said of windows that begin before the data do, whose first days are 0 to the model: nothing where the part
- * begins late enough, one note where some of its days do not. A part without a single whole window is refused.
+ * begins late enough, one note where some of its days do not. A part without a single whole window is rejected.
  */
 export function shortHistory({ calendar }: PricePanel, samples: Samples, window: number, part: string): Note[] {
   const first = samples.day[0];
@@ -207,7 +189,7 @@ export interface ForecastBatch {
   readonly positions: Int32Array;
   /** Features in the layout of the network. */
   readonly x: Float32Array;
-  /** Labels of all their tasks, [B, K]; NaN where unknown. Empty where they do not matter. */
+  /** Labels of all their tasks, [B, K]; NaN if unknown. Empty if they do not matter. */
   readonly labels: Float32Array;
 }
 
@@ -222,7 +204,7 @@ export function batchAt(
   layout: Layout,
 ): ForecastBatch {
   const x = new Float32Array(positions.length * normaliser.centre.length);
-  gather(cleaned, features, samples, positions, x, layout, normaliser);
+  gatherFeatures(cleaned, features, samples, positions, x, layout, normaliser);
   return { samples, positions, x, labels: rowsAt(labels, positions, labels.length / samples.length) };
 }
 
@@ -263,7 +245,7 @@ export function staleStocks(panel: PricePanel, train: Samples, share: number): S
 
 /**
  * The part with the main label of each stale sample replaced by the one that its stock had `days` trading days before;
- * NaN where it had none. Labels of the other tasks stay as they are.
+ * NaN if it had none. Labels of the other tasks stay as they are.
  */
 export function withStaleLabels(
   { samples, labels }: Part,
@@ -272,7 +254,7 @@ export function withStaleLabels(
 ): Part {
   const { main, tasks: K, days, stocks } = options;
   if (K === 1) {
-    throw new InputError('expected a second task where the labels of the main one are spoilt', {
+    throw new InputError('expected a second task, because the labels of the main one are corrupted', {
       key: 'problem.tasks',
     });
   }
@@ -321,7 +303,7 @@ export function writeDataSummary(folder: string, data: ForecastData): void {
     notes,
     symbols: panel.symbols,
   };
-  writeFileAtomic(join(folder, 'data.json'), `${JSON.stringify(summary, null, 1)}\n`);
+  saveDataSummary(folder, summary);
   data.keep(folder);
 }
 

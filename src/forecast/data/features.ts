@@ -2,8 +2,7 @@ import { InputError } from '../../errors.js';
 import { ALPHA158, alpha158 } from './alpha158.js';
 import { rankNorm } from './labels.js';
 import type { Normaliser } from './normaliser.js';
-import { type Field, fieldOffset, type PricePanel, type Samples } from './panel.js';
-import { type Strided, WindowMemory } from './windows.js';
+import { type Field, fieldOffset, type PricePanel, type Samples, type Strided, WindowMemory } from './panel.js';
 
 /** What a model sees of a sample: some fields over the last days. */
 export interface FeatureSpec {
@@ -84,14 +83,14 @@ export function columnCount(spec: FeatureSpec): number {
     throw new InputError(`${spec.window} is not a window, expected 1, 2, … days`, { key: 'window' });
   }
   if (featureWidth(spec) === 0) {
-    throw new InputError('expected some columns where there are no other features', {
+    throw new InputError('expected some columns, because there are no other features', {
       key: 'problem.features.columns',
     });
   }
   return featureWidth(spec) * spec.window;
 }
 
-/** `time-major`: [L, B, F] for recurrent models. `flat`: [B, F·L], a row a sample. */
+/** `time-major`: [L, B, F] for recurrent models. `flat`: [B, F·L], one row per sample. */
 export type Layout = 'time-major' | 'flat';
 
 /**
@@ -101,7 +100,7 @@ export type Layout = 'time-major' | 'flat';
  *
  * normalised, where a normaliser is given, with 0 for what is missing; as it is, with NaN for what is missing, where not.
  */
-export function gather(
+export function gatherFeatures(
   panel: PricePanel,
   spec: FeatureSpec,
   samples: Samples,

@@ -42,7 +42,7 @@ export function labelReach(spec: Pick<LabelSpec, 'horizons' | 'shift'>): number 
 }
 
 /**
- * The labels of all samples for all horizons, [samples, horizons]; NaN where a price is missing (suspended, beyond the
+ * The labels of all samples for all horizons, [samples, horizons]; NaN if a price is missing (suspended, beyond the
  * data). `samples` must hold whole days for `rank` to mean what it says.
  */
 export function labelTable(panel: PricePanel, samples: Samples, spec: LabelSpec): Float32Array {

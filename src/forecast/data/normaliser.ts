@@ -1,7 +1,7 @@
 import { InputError } from '../../errors.js';
-import { Columns } from './columns.js';
-import { columnCount, type FeatureSpec } from './features.js';
-import type { PricePanel, Samples } from './panel.js';
+import { loadKernels, type MedianKernels, newMemory } from '../../kernels.js';
+import { columnCount, type FeatureSpec, ratioCount, sourceOffsets, stridesOf, writeColumn } from './features.js';
+import { fieldOffset, type PricePanel, type Samples } from './panel.js';
 
 /** A robust z-score for each column: (x − centre) · factor, clipped to ±clip; a missing value becomes 0. */
 export interface Normaliser {
@@ -63,4 +63,251 @@ export function normaliserFromJson(json: unknown, file?: string): Normaliser {
     });
   }
   return { clip, centre: Float64Array.from(centre), factor: Float64Array.from(factor) };
+}
+
+/**
+ * The columns (see `columnCount`) of all samples, read one after the other into a memory where their medians are found.
+ * Samples come stock by stock, in stretches of days that follow each other.
+ */
+class Columns {
+  private readonly memory: MedianMemory;
+  private readonly stretches: Stretches;
+  private readonly offsets: readonly number[];
+  /** Series [stock][day] in the memory: the field that was read last, and what it is relative to. */
+  private readonly field: Series;
+  private readonly base: Series;
+
+  constructor(
+    private readonly panel: PricePanel,
+    private readonly spec: FeatureSpec,
+    private readonly samples: Samples,
+  ) {
+    const cells = panel.calendar.length * panel.symbols.length;
+    this.memory = new MedianMemory(samples.length, 2 * cells);
+    this.stretches = stretchesOf(panel, samples);
+    this.offsets = sourceOffsets(panel, spec);
+    this.field = { values: this.memory.besides.subarray(0, cells), offset: undefined };
+    this.base = { values: this.memory.besides.subarray(cells), offset: undefined };
+  }
+
+  /** Reads a column, missing values left out; returns how many there are. */
+  read(column: number): number {
+    const { memory, panel, spec, samples, offsets } = this;
+    const field = Math.floor(column / spec.window);
+    if (field >= offsets.length) {
+      writeColumn(panel, spec, samples, column, memory.values);
+      return memory.keepKnown(samples.length);
+    }
+    const offset = offsets[field];
+    if (offset < 0) return memory.keepKnown(0);
+    const volume = fieldOffset(panel, 'volume');
+    const ownDay = offset === volume ? volume : fieldOffset(panel, 'close');
+    this.fill(this.field, offset);
+    this.fill(this.base, field < ratioCount(spec) ? ownDay : NOTHING);
+    const daysBack = spec.window - 1 - (column % spec.window);
+    const { starts, days, lengths } = this.stretches;
+    memory.clear();
+    for (let i = 0; i < starts.length; i++) {
+      const early = Math.max(0, daysBack - days[i]);
+      if (early >= lengths[i]) continue;
+      const cell = starts[i] + early;
+      memory.addRatios(this.field.values, cell - daysBack, this.base.values, cell, lengths[i] - early);
+    }
+    return memory.length;
+  }
+
+  /** Of the column that was read last, or of its deviations. */
+  median(): number {
+    return this.memory.median();
+  }
+
+  /** Replaces the values of the column by their distances from the centre. */
+  deviate(centre: number): void {
+    this.memory.deviate(centre);
+  }
+
+  private fill(series: Series, offset: number): void {
+    if (series.offset === offset) return;
+    series.offset = offset;
+    if (offset === NOTHING) {
+      series.values.fill(1);
+      return;
+    }
+    const { values, dayStride, stockStride } = stridesOf(this.panel);
+    const days = this.panel.calendar.length;
+    for (let stock = 0; stock < this.panel.symbols.length; stock++) {
+      let from = stock * stockStride + offset;
+      for (let day = 0; day < days; day++, from += dayStride) series.values[stock * days + day] = values[from];
+    }
+  }
+}
+
+interface Series {
+  readonly values: Float32Array;
+  /** Of the field in a cell of the panel. */
+  offset: number | undefined;
+}
+
+/** In the place of an offset: values are as they are. */
+const NOTHING = -1;
+
+/** Samples of one stock on days that follow each other: where they begin in a series [stock][day], their first day. */
+interface Stretches {
+  readonly starts: Int32Array;
+  readonly days: Int32Array;
+  readonly lengths: Int32Array;
+}
+
+function stretchesOf({ calendar, symbols }: PricePanel, samples: Samples): Stretches {
+  const days = calendar.length;
+  const isSample = new Uint8Array(days * symbols.length);
+  for (let i = 0; i < samples.length; i++) isSample[samples.stock[i] * days + samples.day[i]] = 1;
+  const starts: number[] = [];
+  const lengths: number[] = [];
+  for (let cell = 0; cell < isSample.length; cell++) {
+    if (isSample[cell] === 0) continue;
+    const follows = cell % days > 0 && isSample[cell - 1] === 1;
+    if (follows) lengths[lengths.length - 1]++;
+    else {
+      starts.push(cell);
+      lengths.push(1);
+    }
+  }
+  return {
+    starts: Int32Array.from(starts),
+    days: Int32Array.from(starts, (cell) => cell % days),
+    lengths: Int32Array.from(lengths),
+  };
+}
+
+/**
+ * Numbers in a memory where SIMD kernels find their exact median. The cost grows with their number alone: a sample tells
+ * between which two values the middle most likely lies, twice, and of those in between the bits are counted; no more than
+ * a sample is sorted.
+ */
+export class MedianMemory {
+  /** Room for the numbers. */
+  readonly values: Float32Array;
+  /** Further room, for what they are made from. */
+  readonly besides: Float32Array;
+  /** Numbers that are there. */
+  length = 0;
+  /** Room for those near the middle, and for those nearer still. */
+  private readonly between: readonly Float32Array[];
+  private readonly kernels: MedianKernels;
+
+  constructor(capacity: number, besides = 0) {
+    const room = capacity + 4; // as the kernels ask
+    const memory = newMemory((3 * room + besides) * BYTES);
+    this.kernels = loadKernels(memory).medians;
+    const array = (start: number, length: number) => new Float32Array(memory.buffer, start * BYTES, length);
+    this.values = array(0, capacity);
+    this.between = [array(room, capacity), array(2 * room, capacity)];
+    this.besides = array(3 * room, besides);
+  }
+
+  clear(): void {
+    this.length = 0;
+  }
+
+  /** Adds x ∕ base of this many elements of two arrays in `besides`, from these places on; what is NaN is left out. */
+  addRatios(x: Float32Array, from: number, base: Float32Array, baseFrom: number, count: number): void {
+    const to = this.values.byteOffset + this.length * BYTES;
+    const [address, baseAddress] = [x.byteOffset + from * BYTES, base.byteOffset + baseFrom * BYTES];
+    this.length += this.kernels.knownRatios(address, baseAddress, count, to);
+  }
+
+  /** Takes the first `count` of `values`, what is NaN left out; returns how many they are. */
+  keepKnown(count: number): number {
+    const { values } = this;
+    let length = 0;
+    for (let i = 0; i < count; i++) if (!Number.isNaN(values[i])) values[length++] = values[i];
+    this.length = length;
+    return length;
+  }
+
+  /** Replaces each number by its distance from the centre. */
+  deviate(centre: number): void {
+    this.kernels.deviations(this.values.byteOffset, this.length, centre);
+  }
+
+  /** The mean of the two middle ones when their number is even; NaN when there is none. */
+  median(): number {
+    const { length, values, between, kernels } = this;
+    if (length === 0) return Number.NaN;
+    let all: Float32Array = values.subarray(0, length);
+    let [first, last] = [(length - 1) >>> 1, length >>> 1];
+    for (const room of between) {
+      if (all.length < MANY) break;
+      const [low, high] = likelyMiddle(all, last);
+      const below = kernels.countBelow(all.byteOffset, all.length, low);
+      const inside = kernels.takeBetween(all.byteOffset, all.length, low, high, room.byteOffset);
+      if (first < below || last >= below + inside) break;
+      [all, first, last] = [room.subarray(0, inside), first - below, last - below];
+    }
+    return middleOf(new Int32Array(all.buffer, all.byteOffset, all.length), first, last);
+  }
+}
+
+const BYTES = Float32Array.BYTES_PER_ELEMENT;
+
+/** Numbers from which on a first look at some of them pays. */
+const MANY = 4096;
+const SAMPLE = new Float32Array(1024);
+/** Places of the sorted sample on either side of a rank: four standard deviations of the rank of the median. */
+const AROUND = 64;
+
+/** Values between which the one of this rank most likely lies. */
+function likelyMiddle(values: Float32Array, rank: number): [low: number, high: number] {
+  const step = Math.floor(values.length / SAMPLE.length);
+  for (let i = 0; i < SAMPLE.length; i++) SAMPLE[i] = values[i * step];
+  SAMPLE.sort();
+  const place = Math.floor((rank / values.length) * SAMPLE.length);
+  return [SAMPLE[Math.max(0, place - AROUND)], SAMPLE[Math.min(SAMPLE.length - 1, place + AROUND)]];
+}
+
+/** The mean of the values of two ranks (from 0) that are equal or follow each other, by two counting passes over bits. */
+function middleOf(bits: Int32Array, first: number, last: number): number {
+  HIGH.fill(0);
+  for (let i = 0; i < bits.length; i++) HIGH[ordered(bits[i]) >>> 16]++;
+  const [upper, below] = select(bits, last);
+  if (first === last) return upper;
+  return ((below ?? select(bits, first)[0]) + upper) / 2;
+}
+
+const HIGH = new Uint32Array(1 << 16);
+const LOW = new Uint32Array(1 << 16);
+const WORD = new Int32Array(1);
+const FLOAT = new Float32Array(WORD.buffer);
+
+/** Maps the bits of a float to a number that is larger the larger the float is, as an unsigned integer. */
+function ordered(bits: number): number {
+  return bits < 0 ? ~bits : bits ^ 0x80000000;
+}
+
+/**
+ * The value of rank `rank` (from 0), and the one below it where both have the same upper half; HIGH counts the upper
+ * halves of all values.
+ */
+function select(bits: Int32Array, rank: number): [value: number, below?: number] {
+  let high = 0;
+  let before = 0;
+  while (before + HIGH[high] <= rank) before += HIGH[high++];
+  LOW.fill(0);
+  for (let i = 0; i < bits.length; i++) {
+    const key = ordered(bits[i]);
+    if (key >>> 16 === high) LOW[key & 0xffff]++;
+  }
+  const value = selectLow(high, rank - before);
+  return rank === before ? [value] : [value, selectLow(high, rank - before - 1)];
+}
+
+/** The value of rank `rank` among those with the upper half `high`, whose lower halves LOW counts. */
+function selectLow(high: number, rank: number): number {
+  let low = 0;
+  let before = 0;
+  while (before + LOW[low] <= rank) before += LOW[low++];
+  const key = (high << 16) | low;
+  WORD[0] = key < 0 ? key ^ 0x80000000 : ~key;
+  return FLOAT[0];
 }

@@ -31,7 +31,7 @@ export interface Backtest {
   readonly benchmarkName: string;
   readonly meanTurnover: number;
   readonly meanExposure: number;
-  /** Money that could have been traded this way (`capacityOf`); null where the data has no volume. */
+  /** Money that could have been traded this way (`capacityOf`); null if the data has no volume. */
   readonly capacity: number | null;
   /** Dates of forecasts for fewer stocks than there are to hold. */
   readonly thinDays: readonly string[];
@@ -302,12 +302,12 @@ class Market {
     }
   }
 
-  /** The price that a stock is bought and sold at on this day; NaN where there is none. */
+  /** The price that a stock is bought and sold at on this day; NaN if there is none. */
   tradePrice(stock: number): number {
     return this.at(stock, this.traded);
   }
 
-  /** Volume times the mean price of the day, or its close; NaN where there is no volume. */
+  /** Volume times the mean price of the day, or its close; NaN if there is no volume. */
   tradedValue(stock: number): number {
     const [volume, vwap] = ['volume', 'vwap'].map((field) => valueAt(this.panel, this.day, stock, field));
     return volume * (vwap > 0 ? vwap : this.prices[stock]);

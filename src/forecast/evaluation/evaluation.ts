@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
 import type { DeviceChoice } from '../../devices.js';
 import { InputError } from '../../errors.js';
-import { makeFolder, readJsonFile, readText, writeFileAtomic } from '../../files.js';
+import { makeFolder, readText } from '../../files.js';
 import {
   type BlockBootstrap,
   blockBootstrap,
@@ -14,27 +13,19 @@ import {
 } from '../../metrics/index.js';
 import { groupBy } from '../../metrics/statistics.js';
 import { Random } from '../../random.js';
-import { dataDigest, dataName, type EvaluatedData, evaluatedDataSchema, evaluationFolder } from '../../run/index.js';
+import { type EvaluatedData, evaluationFolder, readEvaluatedData, writeScores } from '../../run/index.js';
 import { datesOf, type ForecastConfig } from '../config.js';
+import { firstDayFrom, lastDayUntil, partSamples, type SplitDates } from '../data/calendar.js';
 import { labelSpec, shortHistory } from '../data/dataset.js';
-import {
-  firstDayFrom,
-  labelReach,
-  labelStart,
-  lastDayUntil,
-  type PricePanel,
-  partSamples,
-  type Samples,
-  type SplitDates,
-  samplesBetween,
-} from '../data/index.js';
+import { labelReach, labelStart } from '../data/labels.js';
+import { type PricePanel, type Samples, samplesBetween } from '../data/panel.js';
 import { type Forecaster, forecastsOf, openForecaster, windowAt } from '../forecaster.js';
 import type { Note } from '../formats/format.js';
-import { type OtherData, openPanel } from '../formats/index.js';
+import { evaluatedPrices, type OtherData, openPanel } from '../formats/index.js';
 import { neutralForecasts, neutralisation, neutralName, writeTable } from '../predictions.js';
 import { requireFinite, type Scores, scoresOf } from '../scores.js';
 import { type Backtest, backtest, type Execution } from './backtest.js';
-import { type BacktestOptions, type BacktestSettings, backtestSettings } from './portfolio.js';
+import { type BacktestOptions, type BacktestSettings, backtestSettings, barName } from './portfolio.js';
 import { type GroupReturns, groupReturns, type Risk } from './risk.js';
 
 /** What to forecast and score, and on which data. */
@@ -65,14 +56,16 @@ export interface ForecastFigures {
   readonly main: number;
   readonly samples: number;
   readonly scores: ForecastScores;
-  /** Trading days that a label covers: a return of the quintiles is one over so many days. */
+  /** What a day of windows, horizons and turnover is: a day, or a bar of intraday or weekly prices. */
+  readonly bar: 'day' | 'bar';
+  /** Trading days that a label covers: a return of the quintiles is one over this many days. */
   readonly labelDays: number;
   /** Mean return of each fifth of the stocks, the highest forecasts first. */
   readonly quintiles: readonly number[];
   readonly backtest: {
     /** Days from a forecast to its trade. */
     readonly delay: number;
-    /** False where a trade is at the very close that its forecast is made from: an upper bound. */
+    /** False if a trade is at the very close that its forecast is made from: an upper bound. */
     readonly executable: boolean;
     readonly benchmark: string;
     readonly portfolio: Risk;
@@ -127,7 +120,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
     const isOwn = isDeepStrictEqual(neutral, config.neutralise);
     const reading = { run: isOwn ? run : undefined, group: neutral?.group };
     const { panel, cleaned, notes } = await openPanel(config.data, config.features, options, reading);
-    const data = evaluatedData(forecaster, panel, options.data);
+    const data = evaluatedPrices(config.data, panel, options.data);
     const { split, samples } = evaluatedSamples(forecaster, panel, options);
     const name = isOwn ? split : `${split}-${neutral === null ? 'plain' : `neutral-${neutralName(neutral)}`}`;
     const { out = evaluationFolder(run, name, data) } = options;
@@ -205,13 +198,15 @@ export function judge(
   requireFinite(forecasts);
   const scores = scoresOf(config, panel, samples, forecasts);
   const groups = groupReturns(samples, forecasts, scores.returns, QUINTILES);
-  const trading = { ...config.backtest, ...options };
+  const costs = { ...config.backtest.costs, ...options?.costs };
+  const trading = { ...config.backtest, ...options, costs };
   const execution = executionOf(trading.trade, labelStart(labels, main));
   const course = backtest(panel, samples, forecasts, execution, trading);
   const figures: ForecastFigures = {
     main,
     samples: samples.length,
     scores: scores.figures,
+    bar: barName(panel.calendar),
     labelDays: labels.kind === 'daily' ? 1 : main,
     quintiles: groups.returns.map((series) => series.reduce((sum, r) => sum + r, 0) / series.length),
     backtest: {
@@ -260,7 +255,7 @@ function evaluatedSamples(
   };
   if (from !== undefined || to !== undefined) return { split: 'dates', samples: between(from, to, '--from, --to') };
   if (windows !== undefined && split === 'validation') {
-    throw new InputError('the windows of a walk-forward each have a validation part of their own: evaluate a member', {
+    throw new InputError('each window of a walk-forward has its own validation part: evaluate a member', {
       key: '--split',
     });
   }
@@ -282,15 +277,6 @@ function seen(config: ForecastConfig, { calendar }: PricePanel, { day, dayStarts
   return known.length === 0 ? [] : [{ kind: 'day of the training part', count: known.length, first: known[0] }];
 }
 
-function evaluatedData({ config }: Forecaster, panel: PricePanel, path: string | undefined): EvaluatedData {
-  const { calendar, symbols, fields, values, members, index } = panel;
-  const bytes = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
-    new Uint8Array(buffer, byteOffset, byteLength);
-  const names = [calendar, symbols, fields, [index?.symbol ?? '']].map((list) => list.join('\n'));
-  const digest = dataDigest([...names, bytes(values), members, ...(index === undefined ? [] : [bytes(index.close)])]);
-  return { name: path ?? dataName(config.data), digest, own: path === undefined };
-}
-
 function predictionColumns(panel: PricePanel, samples: Samples, forecasts: Float32Array, returns: Float32Array) {
   return {
     date: Array.from(samples.day, (day) => panel.calendar[day]),
@@ -309,7 +295,7 @@ function writeSeries(
 ): void {
   makeFolder(folder);
   const { folder: _, ...figures } = evaluation;
-  writeFileAtomic(join(folder, 'scores.json'), `${JSON.stringify(figures, null, 2)}\n`);
+  writeScores(folder, figures);
   const write = (name: string, columns: Parameters<typeof writeTable>[1]) => writeTable(join(folder, name), columns);
   write('daily.csv', {
     date: daily.map(({ date }) => date ?? ''),
@@ -343,6 +329,11 @@ export interface ForecastComparison {
  */
 export function compareForecasts(run: string, against: string, evaluation: string): ForecastComparison {
   const folders = [run, against].map((folder) => join(folder, 'evaluation', evaluation));
+  if (!existsSync(folders[1])) {
+    throw new InputError(`it has no evaluation to compare with, expected that of: tcts evaluate ${against}`, {
+      file: folders[1],
+    });
+  }
   const [own, other] = folders.map((folder) => readDaily(join(folder, 'daily.csv')));
   requireSameData(folders[0], folders[1]);
   const dates = [...own.keys()].filter((date) => other.has(date));
@@ -355,18 +346,12 @@ export function compareForecasts(run: string, against: string, evaluation: strin
 }
 
 function requireSameData(own: string, other: string): void {
-  const [a, b] = [own, other].map((folder) => {
-    const file = join(folder, 'scores.json');
-    return existsSync(file) ? readJsonFile(file, scoresSchema).data : undefined;
-  });
+  const [a, b] = [own, other].map(readEvaluatedData);
   if (a?.digest === b?.digest) return;
   const [first, second] = [a, b].map((data) => (data === undefined ? 'data that it does not name' : data.name));
-  throw new InputError(`it was evaluated on ${second}, and not on the same data as the other run, ${first}`, {
-    file: other,
-  });
+  const again = first === second ? ', as it was at another time: evaluate both again' : '';
+  throw new InputError(`it was evaluated on ${second}, but the other run on ${first}${again}`, { file: other });
 }
-
-const scoresSchema = z.looseObject({ data: evaluatedDataSchema.optional() });
 
 function readDaily(file: string): Map<string, { IC: number; RankIC: number }> {
   const [head, ...lines] = readText(file).trimEnd().split('\n');

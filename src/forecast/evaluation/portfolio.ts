@@ -12,19 +12,19 @@ export const backtestSchema = section({
     .describe(
       "Costs, limit and days of a market. china: qlib's, buy .0005, sell .0015, minimum 5, limit .095, days 238. us: buy and sell .0005, no minimum, no limit, days 252.",
     ),
-  top: z.int().min(1).default(50).describe('Stocks to hold: those with the highest forecasts.'),
-  drop: z.int().min(0).default(5).describe('Stocks to replace a day, at most.'),
+  top: z.int().min(1).default(50).describe('Number of stocks to hold: those with the highest forecasts.'),
+  drop: z.int().min(0).default(5).describe('Maximum number of stocks to replace per day.'),
   trade: z
     .enum(['label', 'close', 'next-open', 'next-close'])
     .default('label')
     .describe(
-      'Where the forecasts of day t are traded: at the close where the label of the main task begins; at the close of day t, which nobody can; at the open or the close of the day after.',
+      'When the forecasts of day t are traded: at the close where the label of the main task begins; at the close of day t, which is not possible in practice; at the open or the close of the next day.',
     ),
   costs: z
     .strictObject({
       buy: rate.describe('Fraction of the value bought.'),
       sell: rate.describe('Fraction of the value sold.'),
-      minimum: z.number().min(0).optional().describe('Least cost of a trade, in money.'),
+      minimum: z.number().min(0).optional().describe('Minimum cost of a trade, in money.'),
     })
     .optional()
     .describe('What a trade costs.'),
@@ -34,47 +34,47 @@ export const backtestSchema = section({
     .nullable()
     .optional()
     .describe(
-      'A stock whose price has moved by this fraction or more since its last close cannot be traded; null: any can.',
+      'A stock whose price has moved by this fraction or more since its last close cannot be traded; null: no limit.',
     ),
   days: z
     .number()
     .positive()
     .optional()
     .describe(
-      "Bars of a year, for yearly figures. When left out: the preset's for daily prices, else counted in the data.",
+      "Bars in a year, for annual figures. Default: the preset's for daily prices, otherwise counted in the data.",
     ),
   weights: z
     .enum(['equal', 'score'])
     .default('equal')
     .describe(
-      'How money is split over the stocks bought: evenly, or in proportion to how far a forecast lies above the lowest of the day.',
+      'How money is split among the stocks bought: equally, or in proportion to how far a forecast is above the lowest of the day.',
     ),
   longShort: z
     .boolean()
     .default(false)
     .describe(
-      'Hold as many stocks with the lowest forecasts short, with as much money: the return is that of the long side minus that of the short side.',
+      'Also short as many stocks with the lowest forecasts, with the same amount: the return is that of the long side minus that of the short side.',
     ),
   benchmark: z
     .enum(['auto', 'index', 'members', 'none'])
     .default('auto')
     .describe(
-      'What returns are compared with: the index of the data, the mean of all members, or nothing. auto: the index where there is one, else the members; nothing with longShort.',
+      'What returns are compared with: the index of the data, the mean of all members, or nothing. auto: the index if there is one, otherwise the members; nothing with longShort.',
     ),
   participation: z
     .number()
     .positive()
     .max(1)
     .default(0.05)
-    .describe('Share of the value that a stock trades in a day that a trade may take, for the capacity.'),
-  cash: z.number().positive().default(1e8).describe('Money to begin with.'),
+    .describe("Maximum share of a stock's daily trading value in one trade, for the capacity."),
+  cash: z.number().positive().default(1e8).describe('Initial cash.'),
   invested: z
     .number()
     .positive()
     .max(1)
     .default(0.95)
-    .describe("Fraction of the free cash that a day's purchases take."),
-}).describe('How forecasts are traded when they are evaluated; training does not depend on it.');
+    .describe("Fraction of the free cash spent on a day's purchases."),
+}).describe('How forecasts are traded in an evaluation; training does not depend on it.');
 
 export type BacktestConfig = z.output<typeof backtestSchema>;
 /** The settings of a backtest as a user gives them: all have defaults. */
@@ -94,6 +94,11 @@ export type BacktestSettings = Omit<BacktestConfig, 'costs' | 'limit' | 'days'> 
   readonly days: number;
 };
 
+/** What people call a bar: `day`, or `bar` where it is shorter or longer. */
+export function barName(calendar: readonly string[]): 'day' | 'bar' {
+  return isDaily(calendar) ? 'day' : 'bar';
+}
+
 const PRESETS: Readonly<Record<BacktestConfig['preset'], Pick<BacktestSettings, 'costs' | 'limit' | 'days'>>> = {
   china: { costs: { buy: 0.0005, sell: 0.0015, minimum: 5 }, limit: 0.095, days: 238 },
   us: { costs: { buy: 0.0005, sell: 0.0005, minimum: 0 }, limit: null, days: 252 },
@@ -111,13 +116,23 @@ export function backtestSettings(config: BacktestConfig, calendar: readonly stri
 
 /** Bars of a year: those of the market for daily prices, else as many as the calendar has in one. */
 function barsPerYear(calendar: readonly string[], daily: number): number {
-  const days = calendar.map((date) => parseDay(date.slice(0, 10)) ?? 0);
+  if (isDaily(calendar)) return daily;
+  const days = dayNumbers(calendar);
+  // One bar more than gaps: a week of bars spans seven days from the first to the first of the next.
+  const span = (days[days.length - 1] - days[0]) * (days.length / Math.max(1, days.length - 1));
+  return Math.round((days.length * 365.25) / Math.max(1, span));
+}
+
+/** Whether bars are usually a day apart, or the few days of a weekend or of holidays. */
+function isDaily(calendar: readonly string[]): boolean {
+  const days = dayNumbers(calendar);
   const gaps = days.slice(1).map((day, i) => day - days[i]);
   const usual = gaps.sort((a, b) => a - b)[gaps.length >> 1] ?? 1;
-  if (usual >= 1 && usual <= 4) return daily;
-  // One bar more than gaps: a week of bars spans seven days from the first to the first of the next.
-  const span = (days[days.length - 1] - days[0]) * (calendar.length / Math.max(1, gaps.length));
-  return Math.round((calendar.length * 365.25) / Math.max(1, span));
+  return usual >= 1 && usual <= 4;
+}
+
+function dayNumbers(calendar: readonly string[]): number[] {
+  return calendar.map((date) => parseDay(date.slice(0, 10)) ?? 0);
 }
 
 /** What to sell and what to buy; stocks by their index, the most wanted first. */
@@ -136,7 +151,7 @@ export interface Decision {
  * index of the stock. Unlike qlib's, a stock with a forecast is not sold when the market is too small to offer another for it.
  *
  * @param held stocks in the portfolio
- * @param forecasts of each stock, NaN where there is none
+ * @param forecasts of each stock, NaN if there is none
  */
 export function topkDrop(held: readonly number[], forecasts: ArrayLike<number>, top: number, drop: number): Decision {
   const rank = (a: number, b: number): number => {

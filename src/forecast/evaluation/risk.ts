@@ -11,7 +11,7 @@ export interface Risk {
 }
 
 /**
- * qlib's `risk_analysis` in its default mode `sum`. NaN where there are too few days.
+ * qlib's `risk_analysis` in its default mode `sum`. NaN if there are too few days.
  *
  * @param days trading days of a year
  */

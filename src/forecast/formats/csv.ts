@@ -11,15 +11,15 @@ import {
   formatMembership,
   GroupNumbers,
   Notes,
+  type ReaderOptions,
   type Reading,
   type ReadOptions,
-  type SourceOptions,
   tableKeys,
 } from './format.js';
 import { type Columns, findColumns, RowTable } from './rows.js';
 
 const schema = z.strictObject({
-  format: z.literal('csv').describe('A CSV file, or a folder with a file for each stock; .csv.gz too.'),
+  format: z.literal('csv').describe('A CSV file, or a folder with a file per stock; also .csv.gz.'),
   ...tableKeys,
   delimiter: z.string().length(1).default(',').describe('Character between two cells.'),
 });
@@ -35,7 +35,7 @@ export const csv = dataFormat({
 });
 
 /** Reads prices from a CSV file or a folder of them. */
-export function readCsv(source: SourceOptions<typeof schema>, options: ReadOptions = {}): Promise<Reading> {
+export function readCsv(source: ReaderOptions<typeof schema>, options: ReadOptions = {}): Promise<Reading> {
   return read(fillSource(csv, source), options);
 }
 

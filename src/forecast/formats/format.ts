@@ -14,6 +14,8 @@ export interface DataFormat<S extends FormatSchema = FormatSchema> {
   readonly schema: S;
   /** For people, as in "prices as a CSV file". */
   readonly title: string;
+  /** The name of its data if it generates them. Default: it reads them. */
+  readonly madeUp?: string;
   /** Whether a path that is given without a format is one of these. Default: never. */
   recognises?(path: string, isFolder: boolean): boolean;
   /** Reads the data. */
@@ -31,6 +33,8 @@ export interface ReadOptions {
   readonly factors?: readonly string[];
   /** A column that tells groups of stocks apart: in the panel, a number for each group. Default: none. */
   readonly group?: string;
+  /** Names in the data of these columns where they differ. Default: the same. */
+  readonly named?: Readonly<Record<string, string>>;
 }
 
 /** Columns that a reading has besides prices, in the order of the panel. */
@@ -52,9 +56,9 @@ export class GroupNumbers {
 export type FormatSchema = z.ZodObject<{ format: z.ZodLiteral<string> }, z.core.$strict>;
 
 /** Options of a reader: the keys of its schema without the name of the format. */
-export type SourceOptions<S extends FormatSchema> = Omit<z.input<S>, 'format'>;
+export type ReaderOptions<S extends FormatSchema> = Omit<z.input<S>, 'format'>;
 
-/** Types a description by its schema; it is added to the list as one of any schema. */
+/** Checks a description against its schema's type; the list holds descriptions of any schema. */
 export function dataFormat<S extends FormatSchema>(format: DataFormat<S>): DataFormat<S> & DataFormat {
   return format as DataFormat<S> & DataFormat;
 }
@@ -89,13 +93,13 @@ export const fileKeys = {
   index: z
     .string()
     .optional()
-    .describe('Code of the index that a backtest is measured against. When left out: the mean of all members.'),
-  start: dateKey.optional().describe('First day to read; leave a window of days before the training part.'),
+    .describe('Code of the index that a backtest is compared with. Default: the mean of all members.'),
+  start: dateKey.optional().describe('First day to read; include a window of days before the training part.'),
   end: dateKey.optional().describe('Last day to read.'),
   nonPositive: z
     .enum(['refuse', 'missing'])
     .default('refuse')
-    .describe('A price of zero or less: an error, or a day without trade.'),
+    .describe('A price of zero or less is an error, or a day without trading.'),
   maxMove: z
     .number()
     .positive()
@@ -103,7 +107,7 @@ export const fileKeys = {
     .nullable()
     .default(null)
     .describe(
-      'Largest move of a price within a day that the model sees, as a fraction; larger ones are clipped in its inputs and the labels of training and validation, never in scores and backtest. null: any.',
+      'Largest daily price move that the model sees, as a fraction; larger ones are clipped in its inputs and in training and validation labels, never in scores and backtests. null: any.',
     ),
 };
 
@@ -115,7 +119,7 @@ export const tableKeys = {
   members: z
     .string()
     .optional()
-    .describe('File of memberships, a line "CODE<tab>start<tab>end" each. When left out: all stocks, always.'),
+    .describe('File of memberships with lines "CODE<tab>start<tab>end". Default: all stocks, always.'),
   columns: z
     .strictObject({
       date: columnName,
@@ -125,13 +129,13 @@ export const tableKeys = {
       low: columnName,
       close: columnName,
       adjusted: columnName.describe(
-        'A close adjusted for splits and dividends, where the other prices are not: all of them are rescaled to it, and the volume inversely.',
+        'A close adjusted for splits and dividends, if the other prices are not: they are all rescaled to it, and the volume inversely.',
       ),
       volume: columnName.nullable().describe('null: the data has no volume.'),
       vwap: columnName,
     })
     .optional()
-    .describe('Names of the columns in the data where they differ from ours.'),
+    .describe('Names of the columns in the data, if they differ from ours.'),
   dateOrder: z
     .enum(['ymd', 'dmy', 'mdy'])
     .default('ymd')
@@ -192,7 +196,7 @@ export function acceptRow(
       throw new InputError(`${fields[f]} of ${what} is ${Number(x.toPrecision(3))}, ${advice}`, where);
     }
     notes.add(
-      'row with a price of zero or less taken as a suspension',
+      'row with a price of zero or less treated as a suspension',
       `${fields[f]} of ${what} is ${x} in ${file}${line === undefined ? '' : `:${line}`}`,
     );
     cell.fill(Number.NaN);

@@ -1,19 +1,30 @@
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { existsSync, statSync } from 'node:fs';
+import { endianness } from 'node:os';
+import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
-import { fileError } from '../../files.js';
-import { wholeRun } from '../../run/index.js';
+import { fileError, readBytes, writeFileAtomic } from '../../files.js';
+import { dataDigest, dataName, type EvaluatedData, toolVersion, wholeRun } from '../../run/index.js';
 import { type FeatureSpec, factorsOf, withFeatures } from '../data/features.js';
-import { CACHE_FILE, cacheKey, readCache, writeCache } from './cache.js';
+import { FIELDS, type PricePanel } from '../data/panel.js';
 import { csv } from './csv.js';
-import { type DataFormat, type FormatSchema, fillSource, type Reading, type ReadOptions } from './format.js';
+import {
+  type DataFormat,
+  extraColumns,
+  type FormatSchema,
+  fillSource,
+  type Note,
+  Notes,
+  type Reading,
+  type ReadOptions,
+} from './format.js';
 import { parquet } from './parquet.js';
 import { qlib } from './qlib.js';
 import { synthetic } from './synthetic.js';
 
 /**
- * Every data format, in the order in which people see them and in which a path is recognised. One of one's own is added
+ * Every data format, in the order shown to users and in which a path is recognised. One of one's own is added
  * at its end, before the first configuration is read.
  */
 export const formats: DataFormat[] = [qlib, csv, parquet, synthetic];
@@ -59,7 +70,7 @@ async function readOwn(config: DataConfig, options: ReadOptions, run: string | u
   return { ...reading, keep: (folder) => writeCache(fileOf(folder), key, reading) };
 }
 
-/** Data in place of that of a configuration. */
+/** Data instead of that of a configuration. */
 export interface OtherData {
   /** Prices in any known format. Default: the configuration's own. */
   readonly data?: string;
@@ -82,7 +93,7 @@ export async function openPanel(
   { run, group }: { readonly run?: string; readonly group?: string } = {},
 ): Promise<OwnReading> {
   if (other.data === undefined && other.columns !== undefined) {
-    throw new InputError('expected --data, whose columns they are', { key: '--columns' });
+    throw new InputError('expected --data, which has these columns', { key: '--columns' });
   }
   const options = { factors: factorsOf(features), group };
   const reading =
@@ -95,14 +106,23 @@ export async function openPanel(
   return { ...reading, cleaned: withFeatures(reading.cleaned, features) };
 }
 
-async function readOther(config: DataConfig, { data: path, columns }: OtherData, options: ReadOptions) {
+async function readOther(config: DataConfig, { data: path, columns = {} }: OtherData, options: ReadOptions) {
   const { format: _, start: _start, end: _end, ...rest } = config;
-  const mapped = { ...(rest.columns as object | undefined), ...columns };
+  const extra = extraColumns(options);
+  const given = Object.entries(columns);
+  const ours = given.filter(([name]) => !extra.includes(name));
+  const named = given.flatMap(([name, other]) => (extra.includes(name) && other !== null ? [[name, other]] : []));
+  const mapped = { ...(rest.columns as object | undefined), ...Object.fromEntries(ours) };
   const reading = await readPanel(
     { ...rest, columns: Object.keys(mapped).length === 0 ? undefined : mapped, path },
-    options,
+    { ...options, named: Object.fromEntries(named) },
   );
   return { ...reading, keep: () => {} };
+}
+
+/** What prices are called that their format makes up. */
+export function madeUpData({ format }: { readonly format?: unknown }): string | undefined {
+  return formats.find(({ schema }) => schema.shape.format.value === format)?.madeUp;
 }
 
 function formatNamed(name: string): DataFormat {
@@ -112,16 +132,174 @@ function formatNamed(name: string): DataFormat {
   throw new InputError(`expected one of ${known}, found ${JSON.stringify(name)}`, { key: 'format' });
 }
 
-function formatOf(path: string): DataFormat {
+/** The format that takes the path for its own; undefined if none does. */
+export function recognisedFormat(path: string): DataFormat | undefined {
   let isFolder: boolean;
   try {
     isFolder = statSync(path).isDirectory();
   } catch (error) {
     throw fileError(error, 'read', path);
   }
-  const format = formats.find(({ recognises }) => recognises?.(path, isFolder));
+  return formats.find(({ recognises }) => recognises?.(path, isFolder));
+}
+
+function formatOf(path: string): DataFormat {
+  const format = recognisedFormat(path);
   if (format !== undefined) return format;
-  throw new InputError('the name tells no format: expected *.csv, *.parquet, a folder, or the key format', {
+  throw new InputError('the name does not show the format: expected *.csv, *.parquet, a folder, or the key format', {
     file: path,
   });
+}
+
+/** Name of the file of a run folder that holds what was read of the run's own data. */
+export const CACHE_FILE = 'data.cache';
+
+/** Readings that take more bytes are not kept. */
+const MOST_BYTES = 256 * 2 ** 20;
+
+/**
+ * What a reading depends on: the options it was made with, and name, size and time of the last change of every file. Taken
+ * before the files are read, so that a change meanwhile leaves a key that nobody will ask for.
+ */
+export function cacheKey(options: object, files: readonly string[]): string {
+  const stats = files.map((file) => {
+    try {
+      const { size, mtimeMs } = statSync(file);
+      return [resolve(file), size, mtimeMs];
+    } catch (error) {
+      throw fileError(error, 'read', file);
+    }
+  });
+  const parts = { version: toolVersion, byteOrder: endianness(), options, stats };
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+}
+
+/**
+ * Keeps a reading in a file, unless that holds it already or the reading is too large. The file is complete or not there.
+ * A folder that cannot be written to is no reason to stop: the data are read again the next time.
+ *
+ *     magic | length of the head | SHA-256 of all that follows | head, JSON | prices | members | cleaned prices | index
+ */
+export function writeCache(file: string, key: string, { panel, cleaned, notes }: Reading): void {
+  if (panel.derived !== undefined) throw new RangeError('computed features are not part of a reading');
+  const { calendar, symbols, fields, index } = panel;
+  const blocks = [panel.values, panel.members, cleaned.values, index?.close].map((block) =>
+    block === undefined ? EMPTY : new Uint8Array(block.buffer, block.byteOffset, block.byteLength),
+  );
+  if (cleaned.values === panel.values) blocks[2] = EMPTY;
+  if (blocks.reduce((sum, { length }) => sum + length, 0) > MOST_BYTES || holds(file, key)) return;
+  const head: Head = {
+    key,
+    calendar,
+    symbols,
+    fields,
+    index: index?.symbol,
+    notes: notes.list(),
+    lengths: blocks.map(({ length }) => length),
+  };
+  const text = Buffer.from(JSON.stringify(head));
+  const padded = Buffer.alloc(aligned(text.length), ' ');
+  text.copy(padded);
+  const pieces = [padded, ...blocks.flatMap((block) => [block, new Uint8Array(aligned(block.length) - block.length)])];
+  const hash = createHash('sha256');
+  for (const piece of pieces) hash.update(piece);
+  const start = Buffer.alloc(START);
+  start.write(MAGIC);
+  start.writeUInt32LE(padded.length, MAGIC.length);
+  hash.digest().copy(start, START - 32);
+  try {
+    writeFileAtomic(file, [start, ...pieces]);
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+  }
+}
+
+/** The reading of this key; undefined if the file is not there, is of another one, or is not whole. */
+export function readCache(file: string, key: string): Reading | undefined {
+  if (!existsSync(file)) return undefined;
+  const bytes = readBytes(file);
+  const found = headOf(bytes);
+  if (found === undefined || found.head.key !== key) return undefined;
+  const digest = createHash('sha256').update(bytes.subarray(START)).digest();
+  if (!digest.equals(bytes.subarray(START - 32, START))) return undefined;
+  const { calendar, symbols, fields, index, notes: noted, lengths } = found.head;
+  let at = found.end;
+  const [values, members, cleaned, close] = lengths.map((length) => {
+    const block = bytes.buffer.slice(at, at + length);
+    at += aligned(length);
+    return block;
+  });
+  const panel: PricePanel = {
+    calendar,
+    symbols,
+    fields,
+    values: new Float32Array(values),
+    members: new Uint8Array(members),
+    ...(index === undefined ? {} : { index: { symbol: index, close: new Float32Array(close) } }),
+  };
+  const notes = new Notes();
+  for (const { kind, first, count } of noted) notes.add(kind, first, count);
+  const isSame = cleaned.byteLength === 0;
+  return { panel, cleaned: isSame ? panel : { ...panel, values: new Float32Array(cleaned) }, notes };
+}
+
+interface Head {
+  readonly key: string;
+  readonly calendar: readonly string[];
+  readonly symbols: readonly string[];
+  readonly fields: readonly string[];
+  readonly index?: string;
+  readonly notes: readonly Note[];
+  /** Bytes of the blocks. */
+  readonly lengths: readonly number[];
+}
+
+function headOf(bytes: Uint8Array): { readonly head: Head; readonly end: number } | undefined {
+  const start = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (bytes.length < START || start.toString('latin1', 0, MAGIC.length) !== MAGIC) return undefined;
+  const end = START + start.readUInt32LE(MAGIC.length);
+  try {
+    return { head: JSON.parse(start.toString('utf8', START, end)) as Head, end };
+  } catch {
+    return undefined;
+  }
+}
+
+function holds(file: string, key: string): boolean {
+  return existsSync(file) && readCache(file, key) !== undefined;
+}
+
+function aligned(length: number): number {
+  return 8 * Math.ceil(length / 8);
+}
+
+const MAGIC = 'tcts panel 1\n\0\0\0';
+/** Magic, length of the head, four unused bytes, digest. */
+const START = MAGIC.length + 8 + 32;
+const EMPTY = new Uint8Array();
+
+/**
+ * Which data the figures are of: prices, members and index, whatever factors and groups a model reads beside them.
+ *
+ * @param path other data than those of the configuration
+ */
+export function evaluatedPrices(config: DataConfig, panel: PricePanel, path: string | undefined): EvaluatedData {
+  const { calendar, symbols, members, index } = panel;
+  const { fields, values } = pricesOf(panel);
+  const bytes = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
+    new Uint8Array(buffer, byteOffset, byteLength);
+  const names = [calendar, symbols, fields, [index?.symbol ?? '']].map((list) => list.join('\n'));
+  const digest = dataDigest([...names, bytes(values), members, ...(index === undefined ? [] : [bytes(index.close)])]);
+  return { name: path ?? dataName(config, madeUpData), digest, own: path === undefined };
+}
+
+/** A panel without its columns of factors and groups, which follow the prices. */
+function pricesOf({ fields, values }: PricePanel): { fields: readonly string[]; values: Float32Array } {
+  const prices = fields.filter((field) => field === 'vwap' || (FIELDS as readonly string[]).includes(field));
+  const [all, kept] = [fields.length, prices.length];
+  if (kept === all) return { fields, values };
+  const rows = values.length / all;
+  const own = new Float32Array(rows * kept);
+  for (let row = 0; row < rows; row++) own.set(values.subarray(row * all, row * all + kept), row * kept);
+  return { fields: prices, values: own };
 }

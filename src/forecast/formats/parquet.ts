@@ -12,9 +12,9 @@ import {
   fillSource,
   GroupNumbers,
   Notes,
+  type ReaderOptions,
   type Reading,
   type ReadOptions,
-  type SourceOptions,
   tableKeys,
 } from './format.js';
 import { findColumns, RowTable } from './rows.js';
@@ -36,17 +36,17 @@ export const parquet = dataFormat({
  *
  * @param patience see `read`
  */
-export function readParquet(source: SourceOptions<typeof schema>, patience?: number): Promise<Reading> {
+export function readParquet(source: ReaderOptions<typeof schema>, patience?: number): Promise<Reading> {
   return read(fillSource(parquet, source), {}, patience);
 }
 
 /**
- * Reads prices from one long Parquet file: a row a stock and day, with the columns date (a DATE, a TIMESTAMP at midnight,
+ * Reads prices from one long Parquet file: one row per stock and day, with the columns date (a DATE, a TIMESTAMP at midnight,
  * or text), symbol (text), open, high, low, close, volume (and vwap). A null is a missing value. The line of an error is
  * the number of the row, from 1.
  *
  * @param patience milliseconds the decoder may take for an answer, and a second more for each megabyte: decoding is some
- *   hundred times faster, but damaged bytes can keep it busy for ever
+ *   hundred times faster, but damaged bytes can keep it busy forever
  */
 async function read(source: ParquetSource, options: ReadOptions, patience = 10_000): Promise<Reading> {
   const decoder = new ParquetDecoder(source.path, patience);
@@ -121,7 +121,7 @@ export interface ParquetOutline {
 }
 
 /**
- * Decodes a Parquet file in a thread of its own: on damaged bytes the decoder may loop without end or fill the memory,
+ * Decodes a Parquet file in its own thread: on damaged bytes the decoder may loop without end or fill the memory,
  * and only a thread can be stopped. Whatever goes wrong is an `InputError`. Must be closed.
  */
 export class ParquetDecoder {
@@ -166,7 +166,7 @@ export class ParquetDecoder {
         stop();
         reject(new InputError(`not a readable Parquet file: ${reason}`, { file: this.file }));
       };
-      const timer = setTimeout(() => fail('decoding it comes to no end'), this.deadline);
+      const timer = setTimeout(() => fail('decoding it does not end'), this.deadline);
       const onError = (error: Error): void => fail(error.message);
       const onMessage = (reply: { answer: T } | { fault: string }): void => {
         if ('fault' in reply) fail(reply.fault);

@@ -15,16 +15,16 @@ import {
   fillSource,
   membersOf,
   Notes,
+  type ReaderOptions,
   type Reading,
   type ReadOptions,
   readMembership,
-  type SourceOptions,
 } from './format.js';
 
 const schema = z.strictObject({
   format: z.literal('qlib').describe("qlib's folder with calendars/, instruments/ and features/."),
   ...fileKeys,
-  market: z.string().optional().describe('Name of the list in instruments/. When left out: the only one, else "all".'),
+  market: z.string().optional().describe('Name of the list in instruments/. Default: the only one, otherwise "all".'),
 });
 
 export const qlib = dataFormat({
@@ -35,7 +35,7 @@ export const qlib = dataFormat({
 });
 
 /** Reads prices from a data folder of qlib. */
-export function readQlib(options: SourceOptions<typeof schema>): Reading {
+export function readQlib(options: ReaderOptions<typeof schema>): Reading {
   return read(fillSource(qlib, options));
 }
 
@@ -45,7 +45,7 @@ export function readQlib(options: SourceOptions<typeof schema>): Reading {
  * - `instruments/<market>.txt`: membership spells;
  * - `features/<code>/<field>.day.bin`: little-endian float32; element 0 is the calendar index of element 1.
  *
- * A series that is not there is all NaN. The series of one stock must cover the same days: one that is shorter than the
+ * A series that does not exist is all NaN. The series of one stock must cover the same days: one that is shorter than the
  * others has been truncated.
  */
 function read(source: z.output<typeof schema>, options: ReadOptions = {}): Reading {
@@ -70,13 +70,13 @@ function read(source: z.output<typeof schema>, options: ReadOptions = {}): Readi
   const { symbols, members } = membersOf(spells, calendar, (symbol) => folders.has(folderName(symbol)), file, notes);
 
   const path = (symbol: string, field: string): string =>
-    join(folder, 'features', folderName(symbol), `${field}.day.bin`);
+    join(folder, 'features', folderName(symbol), `${options.named?.[field] ?? field}.day.bin`);
   const isThere = (field: string) => symbols.some((symbol) => existsSync(path(symbol, field)));
   const fields = [...FIELDS, ...(isThere('vwap') ? ['vwap'] : []), ...factors];
   const absent = factors.find((factor) => !isThere(factor));
   if (absent !== undefined) {
     const key = absent === options.group ? 'problem.neutralise.group' : 'problem.features.columns';
-    throw new InputError(`no stock has a series ${absent}.day.bin`, { file: folder, key });
+    throw new InputError(`no stock has a series ${options.named?.[absent] ?? absent}.day.bin`, { file: folder, key });
   }
   const values = new Float32Array(calendar.length * symbols.length * fields.length).fill(Number.NaN);
   const reader = new SeriesReader(whole.length);

@@ -41,12 +41,13 @@ export function findColumns(
     throw new InputError(`there are two columns "${wanted}"`, where);
   };
   const find = (column: ColumnName | string, required: boolean): number => {
-    const mapped = source.columns?.[column as ColumnName] ?? undefined;
+    const mapped = source.columns?.[column as ColumnName] ?? options.named?.[column] ?? undefined;
     const wanted = mapped ?? column;
     const at = place(wanted);
     if (at >= 0 || !(required || mapped !== undefined)) return at;
     const meant = wanted === column ? '' : ` for ${column}`;
-    throw new InputError(`there is no column "${wanted}"${meant} among ${names.join(', ')}`, where);
+    const none = wanted === 'volume' ? '; columns: {volume: null} says that the data has none' : '';
+    throw new InputError(`there is no column "${wanted}"${meant} among ${names.join(', ')}${none}`, where);
   };
   const known: Field[] = FIELDS.filter((field) => field !== 'volume' || source.columns?.volume !== null);
   const fields = [...known, ...(find('vwap', false) < 0 ? [] : ['vwap']), ...extraColumns(options)];
@@ -97,7 +98,7 @@ export class RowTable {
   }
 
   /**
-   * @param value the value of field `f` of this row, NaN where the source has none; where an adjusted close is named, the
+   * @param value the value of field `f` of this row, NaN if the source has none; where an adjusted close is named, the
    *   field behind the last
    */
   add(date: string, symbol: string, value: (f: number) => number, file: string, line: number): void {
@@ -153,7 +154,7 @@ export class RowTable {
   /** The panel of all rows; the table must not be used afterwards. */
   finish(): Reading {
     const { path: file, index: indexSymbol } = this.source;
-    if (this.length === 0) throw new InputError('there is no row of prices within the wanted dates', { file });
+    if (this.length === 0) throw new InputError('there is no row of prices between these dates', { file });
     if (indexSymbol !== undefined && !this.stockOf.has(indexSymbol)) {
       throw new InputError(`there is no symbol "${indexSymbol}" to serve as the index`, { file, key: 'index' });
     }
@@ -210,9 +211,9 @@ export class RowTable {
     const [firstFile, firstLine] = [this.files[this.fileOf[earlier]], this.lineOf[earlier]];
     const first = firstFile === file ? `line ${firstLine}` : `${firstFile}:${firstLine}`;
     if (!one.every((x, f) => Object.is(x, other[f]))) {
-      throw new InputError(`${what} has other values here than in ${first}, expected one row for each`, { file, line });
+      throw new InputError(`${what} has different values than in ${first}, expected one row for each`, { file, line });
     }
-    this.notes.add('row that is there a second time with the same values: dropped', `${what} in ${file}:${line}`);
+    this.notes.add('duplicate row with the same values dropped', `${what} in ${file}:${line}`);
   }
 
   private moment(date: string, file: string, line: number): number {
@@ -232,7 +233,7 @@ export class RowTable {
     return moment;
   }
 
-  /** Says which key would read a date that is refused. */
+  /** Says which key would read a date that is rejected. */
   private advice(date: string): string {
     const text = date.trim();
     const { dateOrder, intraday } = this.source;

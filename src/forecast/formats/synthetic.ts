@@ -6,12 +6,12 @@ import { FIELDS, type PricePanel } from '../data/panel.js';
 import { dataFormat, Notes } from './format.js';
 
 const schema = z.strictObject({
-  format: z.literal('synthetic').describe('A made-up market in which neighbouring horizons help each other.'),
+  format: z.literal('synthetic').describe('A synthetic market in which neighbouring horizons help each other.'),
   stocks: z.int().min(1).max(100_000).default(80).describe('Number of stocks.'),
-  days: z.int().min(2).max(100_000).default(750).describe('Trading days, from 2015-01-05 on.'),
-  seed: z.int().min(0).default(1).describe('Seed of the market; that of the run does not change it.'),
+  days: z.int().min(2).max(100_000).default(750).describe('Trading days, starting on 2015-01-05.'),
+  seed: z.int().min(0).default(1).describe("Seed of the market, independent of the run's."),
   strength: z.number().min(0).max(1).default(0.25).describe('Best correlation that any forecast can reach.'),
-  persistence: z.number().min(0).lt(1).default(0.8).describe('What is left of it one day further ahead.'),
+  persistence: z.number().min(0).lt(1).default(0.8).describe('Fraction of it that remains one day further ahead.'),
 });
 
 /** Besides the keys of a configuration, what only programs turn. */
@@ -31,6 +31,7 @@ export type MarketOptions = Partial<Omit<z.output<typeof marketSchema>, 'format'
 export const synthetic = dataFormat({
   schema,
   title: 'a made-up market',
+  madeUp: 'synthetic market',
   read(config) {
     const panel = syntheticMarket(config);
     return { panel, cleaned: panel, notes: new Notes() };

@@ -8,7 +8,7 @@ import { dropoutKey, hiddenKey, layersKey, networkModel } from './model.js';
  *
  *     α = softmax over t of vᵀ tanh(U h_t + c),   representation [h_T; Σ_t α_t h_t]
  */
-export const alstm = networkModel({
+export const alstmModel = networkModel({
   schema: z.strictObject({
     name: z.literal('alstm').describe('Recurrent layers with attention over the days.'),
     hidden: hiddenKey,

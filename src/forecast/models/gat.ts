@@ -11,7 +11,7 @@ import { dropoutKey, hiddenKey, layersKey, networkModel } from './model.js';
  *
  * and aᵀ [u; v] = a₁ᵀu + a₂ᵀv, so that the scores of all pairs are a sum of a row and a column.
  */
-export const gat = networkModel({
+export const gatModel = networkModel({
   schema: z.strictObject({
     name: z.literal('gat').describe('GRU layers, then attention among the stocks of the day.'),
     hidden: hiddenKey,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { gru as gruStack } from '../../nn/index.js';
 import { dropoutKey, hiddenKey, layersKey, networkModel } from './model.js';
 
-export const gru = networkModel({
+export const gruModel = networkModel({
   schema: z.strictObject({
     name: z.literal('gru').describe("The paper's model: stacked GRU layers, the last state."),
     hidden: hiddenKey,

@@ -1,20 +1,29 @@
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
-import { alstm } from './alstm.js';
-import { gat } from './gat.js';
-import { gru } from './gru.js';
-import { linear } from './linear.js';
-import { lstm } from './lstm.js';
-import { mlp } from './mlp.js';
+import { alstmModel } from './alstm.js';
+import { gatModel } from './gat.js';
+import { gruModel } from './gru.js';
+import { linearModel } from './linear.js';
+import { lstmModel } from './lstm.js';
+import { mlpModel } from './mlp.js';
 import type { ForecastModel, ModelSchema } from './model.js';
-import { sfm } from './sfm.js';
-import { trees } from './trees.js';
+import { sfmModel } from './sfm.js';
+import { treesModel } from './trees.js';
 
 /**
- * Every forecasting model, in the order in which people see them. One of one's own is added at its end, before the first
+ * Every forecasting model, in the order shown to users. One of one's own is added at its end, before the first
  * configuration is read.
  */
-export const models: ForecastModel[] = [gru, lstm, alstm, sfm, mlp, gat, linear, trees];
+export const models: ForecastModel[] = [
+  gruModel,
+  lstmModel,
+  alstmModel,
+  sfmModel,
+  mlpModel,
+  gatModel,
+  linearModel,
+  treesModel,
+];
 
 /** The `model` of a configuration: its name, and the keys that its schema knows. */
 export interface ModelConfig {
@@ -22,12 +31,12 @@ export interface ModelConfig {
   readonly [key: string]: unknown;
 }
 
-export function modelSchema(): z.ZodType<ModelConfig> {
+export function forecastModelSchema(): z.ZodType<ModelConfig> {
   const schemas = models.map(({ schema }) => schema) as [ModelSchema, ...ModelSchema[]];
   return z
     .discriminatedUnion('name', schemas)
     .prefault({ name: schemas[0].shape.name.value })
-    .describe('What makes the forecasts.');
+    .describe('The forecasting model.');
 }
 
 export function modelNamed(name: string): ForecastModel {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { networkModel } from './model.js';
 
 /** The features themselves: all that is learned is the output layer. */
-export const linear = networkModel({
+export const linearModel = networkModel({
   schema: z.strictObject({
     name: z.literal('linear').describe('A weight for each column of the features.'),
   }),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { lstm as lstmStack } from '../../nn/index.js';
 import { dropoutKey, hiddenKey, layersKey, networkModel } from './model.js';
 
-export const lstm = networkModel({
+export const lstmModel = networkModel({
   schema: z.strictObject({
     name: z.literal('lstm').describe('Stacked LSTM layers, the last state.'),
     hidden: hiddenKey,

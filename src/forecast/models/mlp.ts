@@ -4,7 +4,7 @@ import { batchNorm, dropout, leakyRelu, type Parameters, type Tensor } from '../
 import { networkModel, type TrunkMode } from './model.js';
 
 /** qlib's MLP: in each layer dropout, linear, batch norm, LeakyReLU(0.1). */
-export const mlp = networkModel({
+export const mlpModel = networkModel({
   schema: z.strictObject({
     name: z.literal('mlp').describe('Feed-forward layers with batch normalisation and leaky ReLU.'),
     hidden: z.array(z.int().min(1)).min(1).default([256]).describe('Widths of the hidden layers.'),

@@ -4,7 +4,7 @@ import type { Problem, ProblemContext } from '../../schedule/index.js';
 import type { Parameters, Tensor } from '../../tensor/index.js';
 import type { ForecastConfig } from '../config.js';
 import type { ForecastData } from '../data/dataset.js';
-import type { Layout } from '../data/index.js';
+import type { Layout } from '../data/features.js';
 import type { Computing, Forecaster } from '../forecaster.js';
 
 /**
@@ -30,7 +30,7 @@ export type ModelSchema = z.ZodObject<{ name: z.ZodLiteral<string> }, z.core.$st
 /** A configuration whose model is of this kind. */
 export type ConfigOf<S extends ModelSchema> = ForecastConfig & { readonly model: z.output<S> };
 
-/** Types a description by its schema; it is added to the list as one of any schema. */
+/** Checks a description against its schema's type; the list holds descriptions of any schema. */
 export function forecastModel<S extends ModelSchema>(model: ForecastModel<S>): ForecastModel<S> & ForecastModel {
   return model as unknown as ForecastModel<S> & ForecastModel;
 }
@@ -40,7 +40,7 @@ export interface Architecture<Options = never> {
   readonly layout: Layout;
   /** Samples of a day see each other: batches are made of whole days. Default false. */
   readonly seesDays?: boolean;
-  /** The samples of a batch matter to each other, so that a batch cannot be divided among workers. Default false. */
+  /** The samples of a batch matter to each other, so that a batch cannot be split among workers. Default false. */
   readonly wholeBatch?: boolean;
   /** Representation of each sample, [B, width]. */
   trunk(p: Parameters, inputs: TrunkInputs, options: Options, mode: TrunkMode): Tensor;

@@ -25,9 +25,9 @@ import { networkModel } from './model.js';
  *     Re S_t = f ∘ Re S_{t−1} + (i ∘ tanh(…)) ⊗ cos(ω t),   Im S_t likewise with sin
  *     a_t = tanh(Σ_k u_k |S_t|²_k + b),   h_t = o ∘ a_t
  */
-export const sfm = networkModel({
+export const sfmModel = networkModel({
   schema: z.strictObject({
-    name: z.literal('sfm').describe('State frequency memory: a recurrence that keeps its state by frequencies.'),
+    name: z.literal('sfm').describe('State frequency memory: a recurrence whose state is decomposed by frequency.'),
     hidden: z.int().min(1).default(32).describe('Width D of the state.'),
     frequencies: z.int().min(1).default(8).describe('Frequencies K of the state; time and memory grow with D·K.'),
     output: z.int().min(1).default(32).describe('Width of the projection of the last state.'),

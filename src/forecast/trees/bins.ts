@@ -14,7 +14,7 @@ export interface Bins {
 }
 
 /**
- * Bin boundaries as LightGBM finds them (`BinMapper::FindBin`): zero has a bin of its own, the rest is shared
+ * Bin boundaries as LightGBM finds them (`BinMapper::FindBin`): zero has its own bin, the rest is shared
  * between the negative and the positive values in proportion to their number, and each side is cut greedily.
  *
  * @param sorted values of a sample of rows, ascending, without the missing ones
@@ -89,7 +89,7 @@ function boundsAroundZero({ value, count }: Distinct, maxBin: number, minDataInB
   return bounds;
 }
 
-/** Cuts distinct values into at most `maxBin` bins of about equal counts; a frequent value gets a bin of its own. */
+/** Cuts distinct values into at most `maxBin` bins of about equal counts; a frequent value gets its own bin. */
 function greedyBounds(
   value: Float64Array,
   count: Int32Array,

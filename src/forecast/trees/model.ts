@@ -59,6 +59,7 @@ export function featureImportance(model: BoostedTrees, kind: 'split' | 'gain'): 
   return importance;
 }
 
+/** How many trees a model has. */
 export function treeCount(model: BoostedTrees): number {
   return model.start.length - 1;
 }

@@ -15,7 +15,7 @@ interface Option<T> {
 
 /** Every option, with LightGBM's name and meaning; those with a second default are keys of a configuration, in this order. */
 const OPTIONS = {
-  rounds: whole('Trees, at most.', 1, 100, 1000),
+  rounds: whole('Maximum number of trees.', 1, 100, 1000),
   earlyStoppingRounds: whole('Rounds without a lower validation loss; 0: never stop.', 0, 0, 50),
   learningRate: {
     type: z.number().positive(),
@@ -24,18 +24,18 @@ const OPTIONS = {
     lightgbm: 0.1,
     benchmark: 0.0421,
   },
-  numLeaves: whole('Leaves of a tree, at most.', 2, 31, 210, 65536),
+  numLeaves: whole('Maximum leaves of a tree.', 2, 31, 210, 65536),
   maxDepth: {
     type: z.int(),
     expected: 'a whole number',
-    text: 'Depth of a tree, at most; 0 or less: any.',
+    text: 'Maximum depth of a tree; 0 or less: any.',
     lightgbm: -1,
     benchmark: 8,
   },
-  minDataInLeaf: whole('Samples in a leaf, at least.', 1, 20, 20),
+  minDataInLeaf: whole('Minimum samples in a leaf.', 1, 20, 20),
   featureFraction: share('Share of the columns that a tree sees.', 1, 0.8879),
   baggingFraction: share('Share of the samples that a tree sees.', 1, 0.8789),
-  baggingFrequency: whole('Rounds between two draws of those samples; 0: all samples.', 0, 0, 1),
+  baggingFrequency: whole('Rounds between resampling; 0: all samples.', 0, 0, 1),
   lambdaL1: atLeastZero('ℓ₁ penalty of the leaves.', 0, 205.7),
   lambdaL2: atLeastZero('ℓ₂ penalty of the leaves.', 0, 581),
   maxBin: whole('Bins of a column.', 2, 255, 255, 255),
@@ -83,7 +83,7 @@ export function treeKeys(): { [key in ConfigKey]: z.ZodDefault<z.ZodType<number>
   return Object.fromEntries(keys);
 }
 
-/** The options with LightGBM's defaults for those that are left out; refuses what is none. */
+/** The options with LightGBM's defaults for those that are left out; rejects what is none. */
 export function treeOptions(given: Partial<TreeOptions> = {}): TreeOptions {
   const known: Readonly<Record<string, Option<unknown>>> = OPTIONS;
   const unknown = Object.keys(given).find((key) => !(key in known));
@@ -190,5 +190,5 @@ export function checkLabelled({ table, labels, weights }: LabelledTable, name: s
     }
     sum += weights[row];
   }
-  if (!(sum > 0)) throw new InputError('all weights are 0, expected some above', { key });
+  if (!(sum > 0)) throw new InputError('all weights are 0, expected some above 0', { key });
 }

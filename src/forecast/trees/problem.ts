@@ -11,16 +11,9 @@ import {
 } from '../../schedule/index.js';
 import type { ForecastConfig } from '../config.js';
 import { type ForecastData, type Part, writeDataSummary } from '../data/dataset.js';
-import {
-  chunks,
-  columnCount,
-  type FeatureSpec,
-  gather,
-  labelledSamples,
-  type PricePanel,
-  type Samples,
-  writeColumn,
-} from '../data/index.js';
+import { columnCount, type FeatureSpec, gatherFeatures, writeColumn } from '../data/features.js';
+import { labelledSamples } from '../data/labels.js';
+import { chunks, type PricePanel, type Samples } from '../data/panel.js';
 import type { Forecaster } from '../forecaster.js';
 import { scoresOf, testFigures, validationPerformance } from '../scores.js';
 import { type BoostedTrees, type BoostedTreesJson, predictTrees, treesFromJson, treesToJson } from './model.js';
@@ -54,6 +47,7 @@ export class TreesProblem implements Problem<TreesBatch> {
     private readonly data: ForecastData,
     private readonly random: Random,
     private readonly threads: number,
+    private readonly note: (line: string) => void = () => {},
   ) {
     if (config.loss !== 'mse') {
       throw new InputError(`boosted trees have the loss mse, found ${config.loss}`, { key: 'problem.loss' });
@@ -92,6 +86,13 @@ export class TreesProblem implements Problem<TreesBatch> {
       },
       options: { ...options, seed: this.random.fork(`update ${this.grown}`).uint32(), threads: this.threads },
     });
+    if (model.feature.length === 0) {
+      const { lambdaL1 = 0, lambdaL2 = 0 } = options;
+      this.note(
+        `no tree has a split, so that all forecasts are the same: no split of ${samples.length} samples outweighs the ` +
+          `penalties lambdaL1 ${lambdaL1} and lambdaL2 ${lambdaL2} of problem.model (the defaults are for the CSI300)`,
+      );
+    }
     this.trees = model;
     this.grown++;
     return rounds.at(-1)?.trainingLoss ?? Number.NaN;
@@ -137,7 +138,7 @@ export interface TreesState {
   readonly trees?: BoostedTreesJson;
 }
 
-/** Features as the trees see them: relative prices and volumes as they are, NaN where missing. */
+/** Features as the trees see them: relative prices and volumes as they are, NaN if missing. */
 function tableOf(panel: PricePanel, spec: FeatureSpec, samples: Samples): FeatureTable {
   return {
     rows: samples.length,
@@ -147,18 +148,13 @@ function tableOf(panel: PricePanel, spec: FeatureSpec, samples: Samples): Featur
 }
 
 /** Forecasts of boosted trees, one a sample. */
-export function predictSamples(
-  trees: BoostedTrees,
-  panel: PricePanel,
-  spec: FeatureSpec,
-  samples: Samples,
-): Float32Array {
+function predictSamples(trees: BoostedTrees, panel: PricePanel, spec: FeatureSpec, samples: Samples): Float32Array {
   const columns = columnCount(spec);
   const out = new Float32Array(samples.length);
   const rows = new Float32Array(PIECE * columns);
   for (const positions of chunks(samples, PIECE)) {
     const own = rows.subarray(0, positions.length * columns);
-    gather(panel, spec, samples, positions, own, 'flat');
+    gatherFeatures(panel, spec, samples, positions, own, 'flat');
     predictTrees(trees, own, out.subarray(positions[0], positions[0] + positions.length));
   }
   return out;

@@ -85,8 +85,8 @@ async function boost(workspace: Workspace, features: number, options: TreeOption
     trees.push(tree);
     addToScores(workspace, tree, bag.size);
 
-    const validationLoss = validation && meanSquaredError(kernels, validation);
-    rounds.push({ round, trainingLoss: meanSquaredError(kernels, training), validationLoss });
+    const validationLoss = validation && trainingError(kernels, validation);
+    rounds.push({ round, trainingLoss: trainingError(kernels, training), validationLoss });
     if (validationLoss !== undefined && validationLoss < best.loss) {
       best = { round, trees: trees.length, loss: validationLoss };
     }
@@ -148,12 +148,12 @@ export function packGradients(
   return { gradient: 1 / scale, hessian };
 }
 
-export function meanSquaredError(kernels: TreeKernels, { count, scores, labels, weights }: BinnedSamples): number {
+function trainingError(kernels: TreeKernels, { count, scores, labels, weights }: BinnedSamples): number {
   const error = kernels.squaredError(count, scores.byteOffset, labels.byteOffset, weights?.byteOffset ?? 0);
   return error / (weights ? total(weights) : count);
 }
 
-export function meanLabel({ labels, weights, count }: BinnedSamples): number {
+function meanLabel({ labels, weights, count }: BinnedSamples): number {
   let sum = 0;
   for (let row = 0; row < count; row++) sum += labels[row] * (weights ? weights[row] : 1);
   return sum / (weights ? total(weights) : count);
@@ -208,7 +208,7 @@ export interface BinnedSamples {
 }
 
 /** Bins the samples and lays out the memory of a training. */
-export function openWorkspace(
+function openWorkspace(
   training: LabelledTable,
   validation: LabelledTable | undefined,
   options: TreeOptions,

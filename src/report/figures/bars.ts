@@ -139,11 +139,11 @@ function largest(schedulers: readonly TaskDistribution[]): number {
 export interface ArmDifference {
   readonly label: string;
   readonly difference: number;
-  /** 95 % interval; NaN where there are too few seeds for one. */
+  /** 95 % interval; NaN if there are too few seeds for one. */
   readonly low: number;
   readonly high: number;
   readonly seeds: number;
-  /** Corrected for the number of arms; NaN where it could not be tested. */
+  /** Corrected for the number of arms; NaN if it could not be tested. */
   readonly p: number;
 }
 

@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot';
 import type { ValidationMeasure } from '../../run/index.js';
-import { fixed } from '../document.js';
+import { toDigits } from '../document.js';
 import { draw, type Figure, type LegendEntry, type Panel, panelLetter, seriesStyle } from './figure.js';
 
 /** An episode of a method: means over the seeds with their standard deviations, NaN for a single seed. */
@@ -68,7 +68,7 @@ export interface BleuLatencyPoint {
   readonly AP: number;
   readonly AL: number;
   readonly bleu: number;
-  /** Ends of the confidence interval of BLEU; NaN where there is none. */
+  /** Ends of the confidence interval of BLEU; NaN if there is none. */
   readonly low: number;
   readonly high: number;
 }
@@ -143,7 +143,7 @@ export function dailyFigure(
     y: y.label,
     zero: true,
     marks: marks.map((date) => new Date(`${date}T00:00:00Z`)),
-    yFormat: y.percent ? (value) => `${fixed(100 * value, 0)} %` : undefined,
+    yFormat: y.percent ? (value) => `${toDigits(100 * value, 0)} %` : undefined,
   });
   return {
     ...about,
@@ -171,8 +171,8 @@ function thinned<T>(points: readonly T[]): T[] {
   return points.filter((_, i) => i % step === 0 || i === points.length - 1);
 }
 
-/** A point of a line, with the ends of its band where there is one. */
-export interface Point {
+/** A point of a line, with the ends of its band if there is one. */
+export interface LinePoint {
   readonly x: number | Date;
   readonly y: number;
   readonly low?: number;
@@ -185,7 +185,7 @@ export interface Line {
   readonly label: string;
   /** Number of its style. */
   readonly style: number;
-  readonly points: readonly Point[];
+  readonly points: readonly LinePoint[];
 }
 
 export interface LinesOptions {
@@ -207,7 +207,7 @@ export interface LinesOptions {
 }
 
 /** Lines over a common axis. */
-export function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
+function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
   const { title, width, height, letter, symbols = 'some', zero = false, marks: rules = [] } = options;
   const dates = lines.some(({ points }) => points.some(({ x }) => x instanceof Date));
   const finite = lines.map(({ points }) => points.filter(({ y }) => Number.isFinite(y)));
@@ -264,7 +264,7 @@ function legendOf(lines: readonly Line[]): LegendEntry[] {
 }
 
 /** About eight points, not at the same places as those of the other lines; all of them where they are few. */
-function someOf(points: readonly Point[], index: number, lines: number): readonly Point[] {
+function someOf(points: readonly LinePoint[], index: number, lines: number): readonly LinePoint[] {
   if (points.length <= 12) return points;
   const step = points.length / 8;
   return Array.from({ length: 8 }, (_, k) => points[Math.floor((k + (index + 0.5) / lines) * step)]);

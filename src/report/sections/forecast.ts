@@ -1,4 +1,4 @@
-import type { ForecastFigures } from '../../run/index.js';
+import type { SavedForecastFigures } from '../../run/index.js';
 import { absent, type Block, type Row, type Section, slug, type Table, textColumn } from '../document.js';
 import { quintileFigure } from '../figures/bars.js';
 import { type DailyLine, dailyFigure, movingMean } from '../figures/curves.js';
@@ -14,8 +14,9 @@ import {
 } from '../measures.js';
 import { meanSeries, type Series } from '../reader.js';
 import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
-import type { ReportView } from '../view.js';
-import { comparisons } from '../view.js';
+import { comparisons, type ReportView } from '../view.js';
+import { differencesBlock, methodDifferences } from './differences.js';
+import { isPapersMarket, paperTables } from './paper-tables.js';
 import { methodRows, OVER_SEEDS, significance } from './results.js';
 
 /** Results of stock trend forecasting. */
@@ -33,9 +34,10 @@ export function forecastSection(view: ReportView): Section {
   if (scored.length === 0) {
     blocks.push(absent('No results: no run has test figures (problem.test: true, or tcts evaluate RUN).'));
   } else {
+    const tables = isPapersMarket(data) ? paperTables(data, id) : [resultsTable(view, id), icirTable(view, id)];
     blocks.push(
-      { kind: 'table', table: resultsTable(view, id) },
-      { kind: 'table', table: icirTable(view, id) },
+      ...tables.map((table): Block => ({ kind: 'table', table })),
+      differencesBlock(data, methodDifferences(data, reader), id),
       significance(data, tested, RankIC, 'days', { id: `${id}-significance`, title: 'Significance' }),
     );
   }
@@ -73,38 +75,51 @@ function icirTable({ data }: ReportView, id: string): Table {
 function backtestTable({ data }: ReportView, id: string, evaluated: readonly Setting[]): Table {
   const rows = evaluated.map((setting): Row => {
     const cells = BACKTEST_MEASURES.map((measure) => [estimateOf(setting, measure)]);
-    return { cells: [setting.label, taskTitle(data.kind, setting.main), tradedAt(setting), ...cells] };
+    return { cells: [setting.label, taskTitle(data.kind, setting.main), held(setting), tradedAt(setting), ...cells] };
   });
   const columns = BACKTEST_MEASURES.map(({ name }) => ({ title: name, measures: [name] }));
   return {
     id: `${id}-backtest`,
     title: 'Backtest',
     caption:
-      'Test part, a portfolio of the 50 highest forecasts of which 5 are replaced a day, traded at the close of the given ' +
-      'day, t being that of the forecast. At t itself it is the very close that the forecast is made from: an upper bound ' +
-      'that cannot be executed. An evaluation that does not say where it traded did so at t + 1, whether or not the label ' +
+      "Test part, a portfolio of the highest forecasts, as many as are held, of which so many are replaced a day (in qlib's " +
+      'manner). Traded at the close of the given day, unless it says open, t being the day of the forecast. At the close of t ' +
+      'itself the forecast is made: an upper bound that cannot be executed. An evaluation that does not say where it traded did so at t + 1, whether or not the label ' +
       'begins there: evaluate the run again. Per cent a year, added up and not ' +
       'compounded: return after costs, excess over the benchmark before and after costs. Information ratio of the excess ' +
       'after costs; deepest fall of the portfolio, daily turnover and share of the worth that is invested in per cent; ' +
       'capacity in millions, the money with which 95 % of the trades are within a twentieth (backtest.participation) of what ' +
       'the stock trades that day. Mean ± standard deviation over the seeds.',
-    columns: [textColumn('Method'), textColumn('Main task'), textColumn('Traded at'), ...columns],
+    columns: [textColumn('Method'), textColumn('Main task'), textColumn('Held'), textColumn('Traded at'), ...columns],
     rows,
   };
 }
 
-function tradedAt({ runs }: Setting): string {
-  const places = runs.flatMap((run) => {
-    const evaluation = testForecast(run);
-    if (evaluation === undefined) return [];
-    const { delay } = evaluation.backtest;
-    return [delay === undefined ? 'not said' : delay === 0 ? 't' : `t + ${delay}`];
+/** `50, 5 replaced`. */
+function held({ runs }: Setting): string {
+  return differing(runs, ({ settings }) => {
+    if (settings === undefined) return 'not said';
+    const { top, drop, longShort } = settings;
+    return `${longShort ? `${top} long, ${top} short` : top}, ${drop} replaced`;
   });
-  return [...new Set(places)].join(', ');
+}
+
+/** `t`, `t + 1`, `open of t + 1`. */
+function tradedAt({ runs }: Setting): string {
+  return differing(runs, ({ delay, price }) => {
+    if (delay === undefined) return 'not said';
+    return `${price === 'open' ? 'open of ' : ''}${delay === 0 ? 't' : `t + ${delay}`}`;
+  });
+}
+
+/** What the backtests of some runs say, each answer once. */
+function differing(runs: Setting['runs'], say: (backtest: SavedForecastFigures['backtest']) => string): string {
+  const found = runs.flatMap((run) => testForecast(run) ?? []);
+  return [...new Set(found.map(({ backtest }) => say(backtest)))].join('; ');
 }
 
 /** The windows of a walk-forward. */
-function windowsOf({ runs }: Setting): NonNullable<ForecastFigures['windows']> {
+function windowsOf({ runs }: Setting): NonNullable<SavedForecastFigures['windows']> {
   return runs.map((run) => testForecast(run)?.windows ?? []).find((windows) => windows.length > 0) ?? [];
 }
 

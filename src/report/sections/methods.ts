@@ -1,12 +1,10 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { z } from 'zod';
 import { InputError } from '../../errors.js';
-import { readJsonFile } from '../../files.js';
 import { groupBy } from '../../metrics/statistics.js';
-import { validationMeasure } from '../../run/index.js';
+import { kindOf } from '../../problems/index.js';
+import { readDataSummary, validationMeasure } from '../../run/index.js';
 import type { ChoiceRecord } from '../../sweep/record.js';
-import { type Block, fixed, type Section, slug, type Table, text, textColumn } from '../document.js';
+import { readModelSummary } from '../../translate/model/config.js';
+import { type Block, type Section, slug, type Table, text, textColumn, toDigits } from '../document.js';
 import { shownValue, varyingKeys } from '../labels.js';
 import type { Unreadable } from '../reader.js';
 import type { FoundRuns, FoundSweep, ReportedRun } from '../runs.js';
@@ -57,21 +55,13 @@ function settingsTable(data: DataSet): Block[] {
   return [{ kind: 'table', table }];
 }
 
-const part = z.object({ samples: z.number(), days: z.number(), first: z.string(), last: z.string() });
-const marketSchema = z.object({
-  panel: z.object({ stocks: z.number(), days: z.number() }),
-  /** Absent where the runs consist of others, each with parts of its own. */
-  parts: z.object({ train: part, validation: part, test: part }).optional(),
-});
-const modelSchema = z.object({ model: z.object({ vocabulary: z.object({ source: z.number(), target: z.number() }) }) });
-
 /** The sizes of the data, as far as the run folders record them. */
 function sizesOf({ kind, settings }: DataSet): string {
   const runs = settings.flatMap((setting) => setting.runs);
-  if (kind === 'forecast') {
-    const market = firstFile(runs, 'data.json', marketSchema);
-    if (market === undefined) return 'the runs do not say how large the data are.';
-    const { panel, parts } = market;
+  const { evaluations, schema } = kindOf({ kind }) ?? {};
+  if (evaluations === 'forecasts') {
+    const { panel, parts } = firstOf(runs, readDataSummary) ?? {};
+    if (panel === undefined) return UNKNOWN;
     const extents = Object.entries(parts ?? {}).map(
       ([name, { samples, days, first, last }]) =>
         `${name} ${count(samples)} samples on ${count(days)} days (${first} to ${last})`,
@@ -79,8 +69,8 @@ function sizesOf({ kind, settings }: DataSet): string {
     const size = `${count(panel.stocks)} stocks on ${count(panel.days)} days`;
     return extents.length === 0 ? `${size}.` : `${size}; ${extents.join(', ')}.`;
   }
-  if (kind === 'translation') {
-    const vocabulary = firstFile(runs, 'model.json', modelSchema)?.model.vocabulary;
+  if (evaluations === 'translations') {
+    const vocabulary = firstOf(runs, (run) => readModelSummary(run)?.model.vocabulary);
     const pairs = settings[0].keys.get('problem.data.pairs');
     const splits = runs.flatMap(({ evaluations }) =>
       evaluations.translations.map(({ split, sentences }) => `${split} ${count(sentences)} sentences`),
@@ -90,10 +80,13 @@ function sizesOf({ kind, settings }: DataSet): string {
       ...distinct(splits),
       ...(vocabulary ? [`vocabularies of ${count(vocabulary.source)} and ${count(vocabulary.target)} entries`] : []),
     ];
-    return known.length > 0 ? `${known.join(', ')}.` : 'the runs do not say how large the data are.';
+    return known.length > 0 ? `${known.join(', ')}.` : UNKNOWN;
   }
-  return 'a made-up problem, whose data are drawn by the seed.';
+  if (schema !== undefined && !('data' in schema.shape)) return 'a made-up problem, whose data are drawn by the seed.';
+  return UNKNOWN;
 }
+
+const UNKNOWN = 'the runs do not say how large the data are.';
 
 /** `15 episodes of 250 updates`, or the range where settings differ. */
 function lengthOf(settings: readonly Setting[]): string {
@@ -102,7 +95,11 @@ function lengthOf(settings: readonly Setting[]): string {
       .sort((a, b) => a - b)
       .join(' or '),
   );
-  return `${episodes} episodes of ${steps} updates`;
+  const patience = distinct(settings.map(({ keys }) => Number(keys.get('earlyStopping.patience') ?? 0)))
+    .filter((validations) => validations > 0)
+    .join(' or ');
+  const stopping = patience === '' ? '' : `, or until ${patience} validations in a row were no better`;
+  return `${episodes} episodes of ${steps} updates${stopping}`;
 }
 
 /** A command for each setting, with the seeds that it was run with; runs of a sweep have the command of the sweep. */
@@ -140,7 +137,7 @@ function sweepBlocks({ record }: FoundSweep): Block[] {
         step,
         inWords(where),
         inWords(labels),
-        fixed(score ?? Number.NaN, 4),
+        toDigits(score ?? Number.NaN, 4),
         ...(hasRungs ? [rungs === undefined ? 'all' : count(rungs.at(-1)?.updates ?? 0)] : []),
         String(runs.length),
         JSON.stringify(labels) === JSON.stringify(chosen) ? 'chosen' : '',
@@ -189,17 +186,12 @@ function quoted(arg: string): string {
   return /^[\w./:=,@%+…-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
 }
 
-/** The content of the first of these files that exists and is valid. */
-function firstFile<S extends z.ZodType>(
-  runs: readonly ReportedRun[],
-  name: string,
-  schema: S,
-): z.output<S> | undefined {
+/** What the first of the runs says whose file is there and valid. */
+function firstOf<T>(runs: readonly ReportedRun[], read: (run: string) => T | undefined): T | undefined {
   for (const { folder } of runs) {
-    const file = join(folder, name);
-    if (!existsSync(file)) continue;
     try {
-      return readJsonFile(file, schema);
+      const found = read(folder);
+      if (found !== undefined) return found;
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
     }
@@ -282,7 +274,7 @@ function runsTable(sets: readonly DataSet[]): Table {
           label,
           String(main ?? '–'),
           String(run.info.seed),
-          String(run.result?.updates ?? '–'),
+          `${run.result?.updates ?? '–'}${run.result?.stoppedEarly ? ', stopped early' : ''}`,
           bestValidation(run),
           String(run.result?.best?.update ?? '–'),
         ],
@@ -300,8 +292,8 @@ function runsTable(sets: readonly DataSet[]): Table {
 }
 
 /** `loss 0.0602`. */
-function bestValidation({ config, result }: ReportedRun): string {
-  const { name, shown } = validationMeasure(config);
-  const figure = fixed(shown(result?.best?.performance ?? Number.NaN), 4);
+function bestValidation({ config, info, result }: ReportedRun): string {
+  const { name, shown } = validationMeasure(config, info);
+  const figure = toDigits(shown(result?.best?.performance ?? Number.NaN), 4);
   return figure === '–' ? figure : `${name.replace('validation ', '')} ${figure}`;
 }

@@ -1,7 +1,16 @@
 import { basename } from 'node:path';
 import { groupBy } from '../../metrics/statistics.js';
-import type { EvaluatedData, Evaluations, ForecastFigures, PolicyFigures } from '../../run/index.js';
-import { type Block, type Cell, estimate, type Row, type Section, slug, type Table, textColumn } from '../document.js';
+import type { EvaluatedData, Evaluations, PolicyFigures, SavedForecastFigures } from '../../run/index.js';
+import {
+  type Block,
+  type Cell,
+  type Row,
+  type Section,
+  seedEstimate,
+  slug,
+  type Table,
+  textColumn,
+} from '../document.js';
 import { corpusOf, type DataSet, type Setting, taskTitle } from '../settings.js';
 import { decodingInWords, TRANSLATION_DETAILS } from './translation.js';
 
@@ -20,7 +29,7 @@ function tableOf(members: readonly OtherEvaluation[]): Table {
   const rows = [...groupBy(members, (one) => JSON.stringify(headOf(one))).values()].map((seeds): Row => {
     const cells = measures.map(
       ({ digits, of }): Cell => [
-        estimate(
+        seedEstimate(
           seeds.map((one) => of(one.figures)),
           digits,
         ),
@@ -46,7 +55,7 @@ function tableOf(members: readonly OtherEvaluation[]): Table {
 interface Shown {
   readonly name: string;
   readonly digits: number;
-  readonly of: (figures: ForecastFigures | PolicyFigures) => number;
+  readonly of: (figures: SavedForecastFigures | PolicyFigures) => number;
 }
 
 const FORECAST_DETAILS: readonly Shown[] = (['RankIC', 'IC', 'RankICIR', 'ICIR', 'zMSE'] as const).map((name) => ({
@@ -67,11 +76,11 @@ function headOf({ data, setting, figures }: OtherEvaluation): string[] {
   return [setting.label, taskTitle(data.kind, setting.main), how];
 }
 
-function isForecast(figures: ForecastFigures | PolicyFigures): figures is ForecastFigures {
+function isForecast(figures: SavedForecastFigures | PolicyFigures): figures is SavedForecastFigures {
   return 'quintiles' in figures;
 }
 
-type Evaluated = ForecastFigures | PolicyFigures;
+type Evaluated = SavedForecastFigures | PolicyFigures;
 
 /** An evaluation on other data than the rest of its data set. */
 export interface OtherEvaluation {

@@ -1,10 +1,12 @@
 import { groupBy } from '../../metrics/statistics.js';
+import { kindOf } from '../../problems/index.js';
 import type { PolicyFigures } from '../../run/index.js';
 import { fixed } from '../../schedule/strategies/fixed.js';
-import { policyNamed } from '../../translate/policies/index.js';
-import { type Block, type Cell, estimate, type Section, slug, type Table, textColumn } from '../document.js';
+import { attentionLabel, policyNamed } from '../../translate/policies/index.js';
+import { type Block, type Cell, type Section, seedEstimate, slug, type Table, textColumn } from '../document.js';
 import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/curves.js';
 import { MOST_CURVES, stylesFor } from '../figures/figure.js';
+import { isAblation } from '../labels.js';
 import { commonDecoding } from '../measures.js';
 import { corpusOf, type Setting } from '../settings.js';
 import { isPapersMethod, type ReportView } from '../view.js';
@@ -19,14 +21,14 @@ import {
 
 /** One section for each corpus that was translated under other policies than wait-k, by any kind of model. */
 export function policySections(views: readonly ReportView[]): Section[] {
-  const translated = views.filter(({ data }) => data.kind === 'translation' || data.kind === 'monotonic');
+  const translated = views.filter(({ data }) => kindOf(data)?.evaluations === 'translations');
   return [...groupBy(translated, ({ data }) => corpusOf(data)).values()].flatMap((members) => {
     const measured = members.flatMap(({ data }) => trainedSettings(data).flatMap(underPolicies));
     if (measured.length === 0) return [];
     const { title } = members[0].data;
     const id = slug(title);
     const blocks: Block[] = [
-      { kind: 'figure', figure: policyFigure(title, id, members, measured) },
+      ...policyFigures(title, id, members, measured).map((figure): Block => ({ kind: 'figure', figure })),
       { kind: 'table', table: policyTable(id, measured) },
     ];
     return [{ title: `Policies: ${title}`, blocks }];
@@ -46,33 +48,36 @@ function underPolicies(setting: Setting): Measured[] {
   return [...ways.values()].map((figures) => ({ setting, figures }));
 }
 
-function policyFigure(title: string, id: string, views: readonly ReportView[], measured: readonly Measured[]) {
+/** As many figures as the curves of all policies need, each with those of wait-k. */
+function policyFigures(title: string, id: string, views: readonly ReportView[], measured: readonly Measured[]) {
   const known = measured.filter(({ figures: [one] }) => typeof one.k !== 'string');
   const named = [...groupBy(known, nameOf)].flatMap(([name, group]) => [...told(name, group)]);
   const others = named.map(([label, group]) => ({
     label,
+    own: false,
     points: group
-      .map(({ setting, figures }) => ({
-        k: figures[0].policy === 'monotonic' ? weightsOf(setting) : (figures[0].policy ?? ''),
-        ...meansOf(figures),
-        ...WITHOUT_BAND,
-      }))
+      .map(({ setting, figures }) => ({ k: pointOf(setting, figures[0]), ...meansOf(figures), ...WITHOUT_BAND }))
       .sort((a, b) => a.AL - b.AL),
   }));
-  const curves = [...views.flatMap(waitCurves), ...others];
-  const own = curves.findIndex((curve) => 'own' in curve && curve.own);
-  const drawn = curves.slice(0, MOST_CURVES);
-  const styles = stylesFor(drawn.length, own);
-  const shown = drawn.map(({ label, points }, i) => ({ label, points, style: styles[i] }));
-  const caption = [
-    'sacreBLEU against average proportion (AP) and average lagging (AL), both of subwords and the length of the output; means over the seeds.',
-    'Each curve goes through the settings of its policy, by latency; how each was decoded is in the table below.',
-    curves.length > shown.length ? `Shown are the first ${shown.length} of ${curves.length} curves.` : '',
-  ];
-  return bleuLatencyFigure(shown, {
-    id: `${id}-policies-latency`,
-    title: `Policies, ${title}`,
-    caption: caption.filter((sentence) => sentence !== '').join(' '),
+  const waits = views.flatMap(waitCurves).slice(0, MOST_CURVES - 1);
+  const room = MOST_CURVES - waits.length;
+  const parts = Array.from({ length: Math.ceil(others.length / room) || 1 }, (_, part) =>
+    others.slice(part * room, (part + 1) * room),
+  );
+  return parts.map((part, i) => {
+    const curves = [...waits, ...part];
+    const styles = stylesFor(
+      curves.length,
+      curves.findIndex(({ own }) => own),
+    );
+    const shown = curves.map(({ label, points }, c) => ({ label, points, style: styles[c] }));
+    return bleuLatencyFigure(shown, {
+      id: `${id}-policies-latency${i === 0 ? '' : `-${i + 1}`}`,
+      title: `Policies, ${title}${parts.length === 1 ? '' : `, ${i + 1} of ${parts.length}`}`,
+      caption:
+        'sacreBLEU against average proportion (AP) and average lagging (AL), both of subwords and the length of the output; means over the seeds. ' +
+        'Each curve goes through the settings of its policy, by latency; how each was decoded is in the table below.',
+    });
   });
 }
 
@@ -81,7 +86,7 @@ function waitCurves({ data }: ReportView): (Omit<BleuLatencyCurve, 'style'> & { 
   const decoding = commonDecoding(data);
   if (decoding === undefined) return [];
   const compared = trainedSettings(data).filter(
-    (setting) => setting.strategy === fixed.name || isPapersMethod(setting),
+    (setting) => setting.strategy === fixed.name || (isPapersMethod(setting) && !isAblation(setting)),
   );
   return [...groupBy(compared, ({ label }) => label)].flatMap(([label, settings]) => {
     const points = waitPoints(settings, decoding).map(({ all, ...point }) => ({ ...point, ...WITHOUT_BAND }));
@@ -91,36 +96,46 @@ function waitCurves({ data }: ReportView): (Omit<BleuLatencyCurve, 'style'> & { 
 
 /** The policy as the paper calls it; of models that decide themselves, the kind of their attention. */
 function nameOf({ setting, figures: [one] }: Measured): string {
-  const [policy] = (one.policy ?? '').split(':');
-  if (policy === 'monotonic') {
-    const attention = String(setting.keys.get('problem.attention') ?? policy);
-    return ATTENTIONS[attention] ?? attention;
-  }
-  return policyNamed(policy)?.label ?? policy;
+  const policy = nameIn(one);
+  const { label = policy, labels } = policyNamed(policy) ?? {};
+  return labels === undefined ? label : attentionLabel(String(setting.keys.get('problem.attention') ?? policy));
 }
 
-const ATTENTIONS: Readonly<Record<string, string>> = {
-  milk: 'MILk',
-  'mma-il': 'MMA-IL',
-  'mma-h': 'MMA-H',
-};
+/** Of `wait-k:3`, `wait-k`. */
+function nameIn({ policy = '' }: PolicyFigures): string {
+  return policy.split(':')[0];
+}
 
 /** Curves of one name, distinguished by their models and their decoding as far as these differ. */
 function told(name: string, group: readonly Measured[]): Map<string, Measured[]> {
-  const decides = ({ figures: [one] }: Measured) => one.policy === 'monotonic';
   const modelOf = ({ setting, figures: [one] }: Measured) =>
     one.models.length > 0 ? `${one.models.length + 1} models` : setting.label;
   const decodingOf = ({ figures: [one] }: Measured) => decodingInWords(one);
   const aspects = [modelOf, decodingOf].filter(
-    (aspect) => !(aspect === modelOf && group.every(decides)) && new Set(group.map(aspect)).size > 1,
+    (aspect) => !(aspect === modelOf && group.every(hasPointPerModel)) && new Set(group.map(aspect)).size > 1,
   );
-  return groupBy(group, (one) => [name, ...aspects.map((aspect) => aspect(one))].join(', '));
+  return groupBy(group, (one) => {
+    const words = aspects.map((aspect) => aspect(one));
+    // ITST (latencyWeight 1) says already that it is ITST.
+    return (words[0]?.startsWith(name) ? words : [name, ...words]).join(', ');
+  });
 }
 
-/** The training options that make a model early. */
-function weightsOf({ keys }: Setting): string {
-  const latency = keys.get('problem.latencyWeight') ?? keys.get('problem.main');
-  return `latencyWeight=${latency ?? 'default'} varianceWeight=${keys.get('problem.varianceWeight') ?? 'default'}`;
+/** Whether the curve of its policy goes through models that were trained for different latencies. */
+function hasPointPerModel({ figures: [one] }: Measured): boolean {
+  return policyNamed(nameIn(one))?.latencyKeys !== undefined;
+}
+
+/** What makes a point of a curve early or late: settings of the policy, and keys of the training. */
+function pointOf({ keys }: Setting, one: PolicyFigures): string {
+  const { policy = '' } = one;
+  const { latencyKeys = {}, settings = {} } = policyNamed(nameIn(one)) ?? {};
+  const trained = Object.entries(latencyKeys).map(([name, paths]) => {
+    const path = paths.find((candidate) => keys.has(candidate));
+    return `${name}=${path === undefined ? 'default' : keys.get(path)}`;
+  });
+  const ownSettings = trained.length > 0 && Object.keys(settings).length === 0 ? [] : [policy];
+  return [...ownSettings, ...trained].join(' ');
 }
 
 /** More bands would hide each other. */
@@ -143,7 +158,7 @@ function policyTable(id: string, measured: readonly Measured[]): Table {
         setting.label,
         policyInWords(figures[0]),
         decodingInWords(figures[0]),
-        ...TRANSLATION_DETAILS.map(({ digits, of }): Cell => [estimate(figures.map(of), digits)]),
+        ...TRANSLATION_DETAILS.map(({ digits, of }): Cell => [seedEstimate(figures.map(of), digits)]),
       ],
     })),
   };

@@ -37,7 +37,7 @@ export function methodRows(data: DataSet, measures: readonly Measure[], about: A
 }
 
 /** Rules between the methods that train one task, and those of each set of tasks. */
-function ruled(rows: readonly (Row & { group: string | undefined })[]): Row[] {
+export function ruled(rows: readonly (Row & { group: string | undefined })[]): Row[] {
   return rows.map(({ cells, group }, i) => ({ cells, rule: i > 0 && group !== rows[i - 1].group }));
 }
 

@@ -8,15 +8,15 @@ import { staticMix } from '../../schedule/strategies/static.js';
 import {
   absent,
   type Block,
-  estimate,
-  fixed,
   formatP,
   type Row,
   type Section,
+  seedEstimate,
   signed,
   slug,
   type Table,
   textColumn,
+  toDigits,
 } from '../document.js';
 import { forestFigure } from '../figures/bars.js';
 import { shownValue, varyingKeys } from '../labels.js';
@@ -83,7 +83,7 @@ function differenceText(compared: Tested | undefined): string {
   if (compared === undefined) return 'no seed in common';
   const { difference, high, seeds } = compared;
   if (seeds < 2) return `${signed(difference, 4)} (one seed, no interval)`;
-  return `${signed(difference, 4)} ± ${fixed(high - difference, 4)}`;
+  return `${signed(difference, 4)} ± ${toDigits(high - difference, 4)}`;
 }
 
 /** The share of the oracle's gain over the baseline, on the seeds that all three have. */
@@ -96,19 +96,19 @@ function gainText(arm: Setting, baseline: Setting, arms: readonly Setting[]): st
     seeds.reduce((sum, seed) => sum + base.get(seed)! - losses.get(seed)!, 0);
   const all = gainOf(best);
   // If the oracle itself gains nothing there is no share.
-  return all > 0 ? `${fixed((100 * gainOf(own)) / all, 0)} %` : '–';
+  return all > 0 ? `${toDigits((100 * gainOf(own)) / all, 0)} %` : '–';
 }
 
 /** Against `mtl`; the best static mix costs the training of all mixes it was chosen from. */
 function costText(arm: Setting, arms: readonly Setting[], reader: SeriesReader): string {
   const secondsOf = ({ runs }: Setting) =>
-    estimate(
+    seedEstimate(
       runs.map((run) => reader.updateSeconds(run) ?? Number.NaN),
       2,
     )?.mean;
   const own = secondsOf(arm);
   const uniform = secondsOf(armCalled(arms, mtl.name)!);
-  return own === undefined || uniform === undefined ? '–' : `${fixed(own / uniform, 2)} ×`;
+  return own === undefined || uniform === undefined ? '–' : `${toDigits(own / uniform, 2)} ×`;
 }
 
 function captionOf(baseline: Setting, arms: readonly Setting[], tested: readonly Tested[]): string {

@@ -1,15 +1,15 @@
 import { mean, standardDeviation } from '../../metrics/index.js';
 import { groupBy } from '../../metrics/statistics.js';
-import { type LoggedEpisodes, type ValidationMeasure, validationMeasure } from '../../run/index.js';
+import type { LoggedEpisodes, ValidationMeasure } from '../../run/index.js';
 import { strategyNamed } from '../../schedule/index.js';
 import {
   absent,
   type Block,
   type Cell,
-  type Estimate,
-  estimate,
   type Row,
   type Section,
+  type SeedEstimate,
+  seedEstimate,
   signed,
   slug,
   textColumn,
@@ -17,7 +17,7 @@ import {
 import { shownEpisodes, type TaskDistribution, taskDistributionFigure } from '../figures/bars.js';
 import { type CurvePoint, type LearningCurve, learningCurvesFigure } from '../figures/curves.js';
 import { isAblation, WITHOUT } from '../labels.js';
-import { estimateOf, headline, type Measure } from '../measures.js';
+import { estimateOf, headline, type Measure, measureOf } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
 import { isChosen, type ReportedRun } from '../runs.js';
 import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
@@ -69,7 +69,7 @@ function distributionOf(setting: Setting, reader: SeriesReader, kind: string): T
 
 function learningCurves(view: ReportView): Block[] {
   const { data, reader, methods, leftOut } = view;
-  const measure = validationMeasure(data.settings[0]?.runs[0]?.config ?? {});
+  const measure = measureOf(data.settings);
   return mainsOf(data).map((main): Block => {
     const curves = methods.flatMap(({ label, style }): LearningCurve[] => {
       const setting = settingOf(data, label, main);
@@ -123,14 +123,14 @@ function episodesOf({ runs }: Setting, reader: SeriesReader): LoggedEpisodes[] {
 function speedTable({ data, reader, baselines }: ReportView): Block {
   const timed = data.settings.flatMap((setting) => setting.runs.map((run) => ({ setting, run, cores: coresOf(run) })));
   const rows = [...groupBy(timed, ({ setting, cores }) => `${cores} ${setting.label}`).values()].flatMap((runs) => {
-    const figure = estimate(
+    const figure = seedEstimate(
       runs.map(({ run }) => reader.speed(run) ?? Number.NaN),
       2,
     );
     return figure === undefined ? [] : [{ ...runs[0], figure }];
   });
   if (rows.length === 0) return absent('No training speed: no run has two lines in timings.jsonl.');
-  const referenceOf = ({ setting, cores }: (typeof rows)[number]): Estimate | undefined => {
+  const referenceOf = ({ setting, cores }: (typeof rows)[number]): SeedEstimate | undefined => {
     const alike = rows.filter((row) => row.cores === cores && modelOf(row.setting) === modelOf(setting));
     const found = baselines
       .map((name) => alike.filter((row) => isCalled(row.setting, name)))

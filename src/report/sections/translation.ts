@@ -1,6 +1,15 @@
 import { checkpointInWords, type PolicyFigures } from '../../run/index.js';
 import { bestFixed } from '../../schedule/strategies/best-fixed.js';
-import { absent, type Block, type Cell, estimate, type Section, slug, type Table, textColumn } from '../document.js';
+import {
+  absent,
+  type Block,
+  type Cell,
+  type Section,
+  seedEstimate,
+  slug,
+  type Table,
+  textColumn,
+} from '../document.js';
 import { type BleuLatencyCurve, type BleuLatencyPoint, bleuLatencyFigure } from '../figures/curves.js';
 import {
   bleuInterval,
@@ -16,8 +25,7 @@ import {
 } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
 import type { DataSet, Setting } from '../settings.js';
-import type { Comparison, ReportView } from '../view.js';
-import { comparisons } from '../view.js';
+import { type Comparison, comparisons, type ReportView } from '../view.js';
 import { OVER_SEEDS, significance, taskRows } from './results.js';
 
 /** Results of simultaneous translation. */
@@ -135,7 +143,7 @@ export function waitPoints(
 
 /** The point of a setting in a figure of quality and latency. */
 export function meansOf(figures: readonly PolicyFigures[]): Pick<BleuLatencyPoint, 'AP' | 'AL' | 'bleu'> {
-  const mean = (of: (one: PolicyFigures) => number) => estimate(figures.map(of), 0)?.mean ?? Number.NaN;
+  const mean = (of: (one: PolicyFigures) => number) => seedEstimate(figures.map(of), 0)?.mean ?? Number.NaN;
   return { AP: mean(AP), AL: mean(AL), bleu: mean(({ sacrebleu }) => sacrebleu) };
 }
 
@@ -146,7 +154,7 @@ function detailTable({ data }: ReportView, id: string, decoding: Decoding): Tabl
       const all = translated(setting, decoding, k);
       const cells = TRANSLATION_DETAILS.map(
         ({ digits, of }): Cell => [
-          estimate(
+          seedEstimate(
             all.map(({ figures }) => of(figures)),
             digits,
           ),
@@ -202,7 +210,7 @@ export function signaturesOf(figures: readonly PolicyFigures[]): string {
   return [...new Set(figures.map(({ signature }) => signature))].join(' and ');
 }
 
-/** What SimulEval's latency counts. */
+/** Unit of SimulEval's latency. */
 function unitsOf(figures: readonly PolicyFigures[]): string {
   const units = new Set(figures.map(({ unit }) => unit));
   return [...units].map((unit) => (unit === 'word' ? 'words' : 'characters')).join(' or ');

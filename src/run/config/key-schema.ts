@@ -2,9 +2,9 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 
 /**
- * What a configuration may say at one place: the part of JSON Schema (2020-12) that zod writes for the types a
+ * What a configuration may contain at one place: the part of JSON Schema (2020-12) that zod writes for the types a
  * configuration is made of. Everything the user reads about a key (its type in words, its default, its
- * description, the keys next to it) is read off this tree, so that it cannot disagree with what is accepted.
+ * description, the keys next to it) comes from this tree, so it cannot disagree with what is accepted.
  */
 export interface KeySchema {
   type?: 'object' | 'array' | 'string' | 'number' | 'integer' | 'boolean' | 'null';
@@ -30,13 +30,13 @@ export interface KeySchema {
   minLength?: number;
   maxLength?: number;
   pattern?: string;
-  /** `file`: a text that begins with `./` or `../` is a path relative to the file that says it. */
+  /** `file`: a string that begins with `./` or `../` is a path relative to the file that contains it. */
   relativeTo?: 'file';
-  /** A text that may stand in the place of a map. */
+  /** A string that may be used instead of a map. */
   shorthand?: string;
 }
 
-/** Refuses a schema with an object that would let unknown keys pass: that is a mistake in the program. */
+/** Rejects a schema with an object that would accept unknown keys: that is a mistake in the program. */
 export function keySchema(schema: z.ZodType): KeySchema {
   const tree = z.toJSONSchema(schema, { io: 'input' }) as KeySchema;
   requireStrict(tree, '');
@@ -44,7 +44,7 @@ export function keySchema(schema: z.ZodType): KeySchema {
 }
 
 function requireStrict(schema: KeySchema, path: string): void {
-  // With `additionalProperties` as a schema, other keys are meant to pass: those of a module.
+  // With `additionalProperties` as a schema, other keys are allowed: those of a module.
   if (
     schema.properties !== undefined &&
     schema.additionalProperties !== false &&
@@ -90,7 +90,7 @@ export function schemaAt(schema: KeySchema, path: readonly PropertyKey[], value:
   const members = membersFor(schema, value);
   const inner = members.map((member) => child(member, head)).filter((found) => found !== undefined);
   if (inner.length === 0) return undefined;
-  // A discriminator of which no member is named: any of their constants will do.
+  // A discriminator that names no member: any of their constants will do.
   if (inner.length > 1 && inner.every((found) => constants(found) !== undefined)) {
     return schemaAt({ enum: inner.flatMap((found) => constants(found)!) }, rest, below);
   }
@@ -222,7 +222,7 @@ function withoutRequired(schema: KeySchema): KeySchema {
   return { ...rest, properties: Object.fromEntries(inner) };
 }
 
-/** Texts that may stand in the place of a map, in words that editors know. */
+/** Strings that may be used instead of a map, in JSON Schema terms for editors. */
 function withShorthands({ shorthand, ...schema }: KeySchema): KeySchema {
   const properties = Object.entries(schema.properties ?? {}).map(([key, inner]) => [key, withShorthands(inner)]);
   const plain: KeySchema = {
@@ -245,10 +245,10 @@ function mapLines(schema: KeySchema, defaults: unknown): string[] {
 
 function keyLines(key: string, schema: KeySchema, value: unknown, required: boolean): string[] {
   const described = schema.description === undefined ? [] : comment(schema.description);
-  // A map with an example is one that is only there if it is given.
+  // A map with an example exists only if it is given.
   if (schema.properties !== undefined && schema.examples === undefined) {
     const lines = [`${key}:`, ...indent(mapLines(schema, value))];
-    // An optional map with keys that it must have is no default.
+    // An optional map with required keys has no default.
     const isLeftOut = !required && value === undefined && (schema.required?.length ?? 0) > 0;
     return [...described, ...(isLeftOut ? commentedOut(lines) : lines)];
   }
@@ -264,7 +264,7 @@ function keyLines(key: string, schema: KeySchema, value: unknown, required: bool
   return [...lines, ...(required ? assignment(key, example) : assignment(key, example).map((line) => `# ${line}`))];
 }
 
-/** The member that is the default as it stands, the others as comments. */
+/** The default member verbatim, the others as comments. */
 function unionLines(key: string, schema: KeySchema, value: unknown): string[] {
   const members = alternatives(schema);
   const chosen = isRecord(value) ? membersFor(schema, value)[0] : members[0];

@@ -5,7 +5,7 @@ import { InputError, type Where } from '../../errors.js';
 import { dotted, inWords, isRecord, type KeySchema, keySchema, knownKeys, membersFor, schemaAt } from './key-schema.js';
 import { overlay, readAssignment, readSources, type Source } from './sources.js';
 
-/** A part of a configuration: a strict map that, when left out, is read as if it were there and empty. */
+/** A part of a configuration: a strict map that defaults to an empty one. */
 export function section<Shape extends z.ZodRawShape>(shape: Shape) {
   const map = z.strictObject(shape);
   return map.prefault({} as z.input<typeof map> & Record<string, unknown>);
@@ -16,26 +16,24 @@ export function section<Shape extends z.ZodRawShape>(shape: Shape) {
  * `z.strictObject({ ...commonKeys, data: section({ … }) })`.
  */
 export const commonKeys = {
-  seed: z.int().min(0).max(0xffffffff).default(1).describe('Seed of every random number of the run.'),
-  out: z.string().min(1).default('runs').describe('Folder in which the run folder is made.'),
+  seed: z.int().min(0).max(0xffffffff).default(1).describe('Seed of all random numbers of the run.'),
+  out: z.string().min(1).default('runs').describe('Folder that will contain the run folder.'),
   name: z
     .string()
     .regex(/^\w[\w.=,+-]*$/)
     .optional()
-    .describe('Name of the run folder. When left out, the name of the configuration file.'),
+    .describe('Name of the run folder. Default: the name of the configuration file.'),
   threads: z
     .int()
     .min(1)
     .max(1024)
     .default(2)
-    .describe(
-      'Cores that a process keeps busy. Another number may change the results, as another number of workers does.',
-    ),
+    .describe('Cores that a process keeps busy. Like the number of workers, it may change the results.'),
   workers: z
     .union([z.literal('auto'), z.int().min(1).max(1024)])
     .default('auto')
     .describe(
-      'Threads that share each batch, each with a copy of the model and dropout masks of its own: another number ' +
+      'Threads that share each batch, each with its own copy of the model and dropout masks: a different number ' +
         'changes the last bits of the results, and with dropout all of them. auto: as many as threads, which is faster ' +
         'than several threads in each operation. 1: one model, which needs less memory.',
     ),
@@ -43,8 +41,8 @@ export const commonKeys = {
     .enum(deviceChoices)
     .default('cpu')
     .describe(
-      'What computes: the processor, or a graphics card through WebGPU (any vendor) or CUDA. auto: WebGPU where there is a ' +
-        'card and the model is large enough to gain. A device rounds differently; masks of dropout are the same.',
+      'What computes: the processor, or a graphics card through WebGPU (any vendor) or CUDA. auto: WebGPU if there is a ' +
+        'card and the model is large enough to benefit. Devices round differently; dropout masks are the same.',
     ),
   saving: section({
     everySteps: z
@@ -67,7 +65,10 @@ export const commonKeys = {
       .min(1)
       .nullable()
       .default(null)
-      .describe('Validations without improvement after which the run ends; null: never.'),
+      .describe(
+        'Validations without improvement after which the run ends; null: never. Where the strategy follows a plan in ' +
+          'time, as a curriculum does, they count from the end of that plan.',
+      ),
     minDelta: z.number().min(0).default(0).describe('Smallest change that counts as an improvement.'),
   }).describe('Ending a run that no longer improves on the main task.'),
   logging: section({
@@ -83,11 +84,11 @@ export const commonKeys = {
       .number()
       .positive()
       .default(10)
-      .describe('Seconds between lines of progress where the output is not a terminal.'),
-  }).describe('What is recorded and shown while the run goes on.'),
+      .describe('Seconds between progress lines if the output is not a terminal.'),
+  }).describe('What is recorded and shown during the run.'),
 };
 
-/** Keys that change no result beyond its rounding and may therefore differ when a run is resumed. */
+/** Keys that change results at most by rounding and may therefore differ when a run is resumed. */
 export const freeOnResume: readonly string[] = [
   'device',
   'out',
@@ -105,31 +106,31 @@ export interface Division {
   readonly device?: DeviceChoice;
 }
 
-/** The number of workers; it never depends on the machine, or else the results would. */
+/** The number of workers; it never depends on the machine, otherwise the results would. */
 export function workersOf({ threads, workers, device = 'cpu' }: Division): number {
   if (workers !== 'auto') return workers;
   return device === 'webgpu' || device === 'cuda' ? 1 : threads;
 }
 
-/** Cores that a run keeps busy. */
+/** Cores used by a run. */
 export function coresOf({ threads, workers }: Division): number {
   return workers === 'auto' ? threads : threads * workers;
 }
 
-/** The run folder that a configuration read from `file` asks for. */
+/** The run folder of a configuration read from `file`. */
 export function runPath(config: { out: string; name?: string }, file: string): string {
   return join(config.out, config.name ?? basename(file, extname(file)));
 }
 
-/** What is laid over a configuration file. */
+/** What overrides a configuration file. */
 export interface LoadOptions {
-  /** Assignments `a.b=c` laid over the file, in order; the value is read as YAML. Default none. */
+  /** Assignments `a.b=c` that override the file, in order; the value is read as YAML. Default none. */
   readonly set?: readonly string[];
-  /** Assignments that the file is laid over. Default none. */
+  /** Assignments that the file overrides. Default none. */
   readonly under?: readonly string[];
 }
 
-/** All that is wrong with a configuration, one sentence a line. */
+/** All that is wrong with a configuration, one sentence per line. */
 export class ConfigError extends InputError {
   override readonly name = 'ConfigError';
   readonly problems: readonly InputError[];
@@ -156,7 +157,7 @@ export function loadConfig<S extends z.ZodType>(schema: S, file: string, options
   );
 }
 
-/** Validates values that are at hand already, such as those of a run folder's `config.yaml`. */
+/** Validates given values, such as those of a run folder's `config.yaml`. */
 export function parseConfig<S extends z.ZodType>(
   schema: S,
   values: Record<string, unknown>,
@@ -165,7 +166,7 @@ export function parseConfig<S extends z.ZodType>(
   return validateSource(schema, keySchema(schema), { values, places: new Map([['', { file }]]) });
 }
 
-/** As `loadConfig`, with values in place of a file; their relative paths are relative to the working directory. */
+/** As `loadConfig`, with values instead of a file; their relative paths are relative to the working directory. */
 export function loadValues<S extends z.ZodType>(
   schema: S,
   values: object,
@@ -182,14 +183,14 @@ export function loadValues<S extends z.ZodType>(
   );
 }
 
-/** Validates layers that have been laid over each other already; `keys` are those of the schema. */
+/** Validates merged layers; `keys` are those of the schema. */
 export function validateSource<S extends z.ZodType>(schema: S, keys: KeySchema, source: Source): z.output<S> {
   const result = schema.safeParse(withPaths(source.values, keys, '', source.places));
   if (result.success) return result.data;
   throw new ConfigError(result.error.issues.flatMap((issue) => problems(issue, keys, source)));
 }
 
-/** The values with every path that is relative to its file made absolute; what `--set` says is relative to the working directory. */
+/** The values with paths relative to their file made absolute; paths in `--set` are relative to the working directory. */
 function withPaths(value: unknown, keys: KeySchema | undefined, path: string, places: Source['places']): unknown {
   if (typeof value === 'string' && keys?.relativeTo === 'file' && /^\.\.?\//.test(value)) {
     const file = places.get(path)?.file;
@@ -228,14 +229,14 @@ function unknownKey(path: readonly PropertyKey[], name: string, keys: KeySchema,
   );
   const near = nearest(name, siblings);
   const prefix = path.map(String).join('.');
-  // A key of another member of the union here is no advice.
+  // Do not suggest a key of another member of the union.
   const elsewhere = knownKeys(keys).filter((key) => key.split('.').at(-1) === name && key !== dotted(prefix, name));
   const guess = near !== undefined ? dotted(prefix, near) : elsewhere[0];
   const advice = guess === undefined ? `the keys here are ${siblings.join(', ')}` : `did you mean ${guess}?`;
   return new InputError(`unknown key; ${advice}`, whereIs([...path, name], source));
 }
 
-/** The place of the key, or where it is missing, of the nearest map around it. */
+/** The place of the key or, if it is missing, of the nearest enclosing map. */
 function whereIs(path: readonly PropertyKey[], source: Source): Where {
   const key = path.map(String).join('.');
   for (let length = path.length; length >= 0; length--) {
@@ -258,7 +259,7 @@ function shown(value: unknown): string {
   return json.length <= 60 ? json : `${json.slice(0, 57)}...`;
 }
 
-/** The candidate that a typing mistake could have turned into `word`, if there is one. */
+/** The candidate that a typo could have turned into `word`, if there is one. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const allowed = Math.max(1, Math.floor(word.length / 3));
   let best: string | undefined;
@@ -271,7 +272,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 }
 
 /** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment) between two words. */
-export function editDistance(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

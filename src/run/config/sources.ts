@@ -5,18 +5,18 @@ import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument,
 import { InputError, type Where } from '../../errors.js';
 import { discriminator, dotted, isRecord, type KeySchema, membersFor, schemaAt } from './key-schema.js';
 
-/** A configuration before validation: plain values, and for each dotted key the place that gave it. */
+/** A configuration before validation: plain values, and the origin of each dotted key. */
 export interface Source {
   readonly values: Record<string, unknown>;
   readonly places: ReadonlyMap<string, Where>;
 }
 
 export interface SourceOptions {
-  /** Whether keys of the file may have dots, as where it speaks of keys of another file. Default false. */
+  /** Whether keys of the file may have dots, because they refer to keys of another file. Default false. */
   readonly dottedKeys?: boolean;
 }
 
-/** The file with everything it extends, then the `--set` assignments in order, each laid over what came before. */
+/** The file with everything it extends, then the `--set` assignments in order, each overriding the earlier ones. */
 export function readSources(
   file: string,
   assignments: readonly string[],
@@ -28,7 +28,7 @@ export function readSources(
 }
 
 /**
- * `over` laid on `under`: maps are merged key by key; anything else (lists too) is replaced as a whole, and so is a map
+ * `under` overridden by `over`: maps are merged key by key; anything else (lists too) is replaced as a whole, and so is a map
  * that names another member of a union (`strategy.name`), since the keys of the former member have no meaning in it.
  */
 export function overlay(under: Source, over: Source, schema: KeySchema): Source {
@@ -174,7 +174,7 @@ export function readAssignment(assignment: string): Source {
 
 function assignedValue(text: string, place: Where): unknown {
   try {
-    // Wrapped in a map, so that the rules for values in a file hold here as well.
+    // Wrapped in a map, so that the rules for values in a file apply here as well.
     const { values } = parseSource(`value: ${text}`, '');
     if (Object.keys(values).length === 1) return values.value;
   } catch (error) {
@@ -188,7 +188,7 @@ function shown(path: string): string {
   return near.startsWith('..') ? path : near;
 }
 
-/** A dotted key at which two configurations differ; `undefined` where one of them lacks it. */
+/** A dotted key at which two configurations differ; `undefined` if one of them does not have it. */
 export interface Difference {
   readonly key: string;
   readonly a: unknown;
@@ -204,7 +204,7 @@ export function differences(a: unknown, b: unknown, path = ''): Difference[] {
   return isDeepStrictEqual(a, b) ? [] : [{ key: path, a, b }];
 }
 
-/** The configuration as YAML, every default filled in: what a run folder keeps. */
+/** The configuration as YAML with all defaults filled in, as stored in a run folder. */
 export function resolvedYaml(config: unknown): string {
   return stringify(config, { lineWidth: 0 });
 }

@@ -15,8 +15,8 @@ type AlignedOptions = z.output<typeof optionsSchema>;
 
 /**
  * Tasks whose gradients point where the main task's validation gradient points, in the manner of DDS (Wang et al.
- * 2020): the reward of a task is the cosine of the two. All K cosines are measured, so that the expected reward
- * J = Σ p_T R_T with p = softmax(ψ) is ascended exactly instead of with one sampled action:
+ * 2020): the reward of a task is the cosine of the two. All K cosines are measured, so the expected reward
+ * J = Σ p_T R_T with p = softmax(ψ) is maximised exactly instead of with one sampled action:
  *
  *     R_T = cos(∇θ ℓ(batch, T), ∇θ ℓ_main(D_v)),   ψ_T ← ψ_T + η p_T (R_T − Σ p R)
  */
@@ -71,7 +71,7 @@ class Aligned<Batch> implements Strategy<Batch> {
     const rewards: number[] = [];
     for (const task of this.logits.keys()) {
       await this.gradients.ofTask(batch, task, ofTask);
-      rewards.push(cosine(ofTask, ofValidation));
+      rewards.push(cosineSimilarity(ofTask, ofValidation));
     }
     const p = softmaxOf(this.logits);
     const mean = rewards.reduce((sum, reward, task) => sum + p[task] * reward, 0);
@@ -89,7 +89,7 @@ interface AlignedState {
 }
 
 /** Cosine of two vectors; 0 if one of them is 0. */
-export function cosine(a: Float32Array, b: Float32Array): number {
+export function cosineSimilarity(a: Float32Array, b: Float32Array): number {
   let [ab, aa, bb] = [0, 0, 0];
   for (let i = 0; i < a.length; i++) {
     ab += a[i] * b[i];

@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import type { Status } from '../problem.js';
 import { describeStrategy } from '../strategy.js';
 import { drawnFrom } from './distribution.js';
 
 /** Anneals linearly from the uniform distribution to one that prefers larger m (appendix E.2 (3)). */
 export const annealing = describeStrategy({
   name: 'annealing',
-  summary: 'From all tasks alike to a preference for large numbers.',
+  summary: 'From all tasks equally to a preference for large numbers.',
   knobs: ['prefer'],
   options: z.strictObject({
     prefer: z.enum(['larger', 'smaller']).default('larger').describe('Task numbers that are preferred at the end.'),
@@ -14,9 +15,8 @@ export const annealing = describeStrategy({
     const numbers = problem.tasks.map(({ number }) => number);
     const ends = Math.min(...numbers) + Math.max(...numbers);
     const preference = prefer === 'larger' ? numbers : numbers.map((m) => ends - m);
-    return drawnFrom('annealing', problem, random, ({ update, updates }) =>
-      annealedDistribution(preference, update / updates),
-    );
+    const distribution = ({ update, updates }: Status) => annealedDistribution(preference, update / updates);
+    return drawnFrom('annealing', problem, random, distribution, 1);
   },
 });
 

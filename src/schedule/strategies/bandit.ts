@@ -5,15 +5,20 @@ import type { Problem, Status } from '../problem.js';
 import { RewardSignal, type RewardState, rewardKeys } from '../reward.js';
 import { stateOnly } from '../snapshots.js';
 import { describeStrategy, type SampledChoice, type Strategy } from '../strategy.js';
-import { drawAll, oneHot, repeated, softmaxOf } from './distribution.js';
+import { drawAll, oneHotDistribution, repeated, softmaxOf } from './distribution.js';
 
 const optionsSchema = z.strictObject({
   method: z
     .enum(['weights', 'thompson'])
     .default('weights')
-    .describe('Weights that follow the reward, or one task an episode, drawn by how likely it is the best.'),
-  learningRate: z.number().positive().default(0.1).describe('η of weights: how far one episode moves them.'),
-  discount: z.number().gt(0).max(1).default(0.95).describe('thompson: what an episode counts after the next one.'),
+    .describe('Weights that follow the reward, or one task per episode, drawn by its probability of being the best.'),
+  learningRate: z.number().positive().default(0.1).describe('weights: η, how far one episode moves them.'),
+  discount: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(0.95)
+    .describe("thompson: factor by which an episode's weight falls with each later one."),
   explore: z.number().min(0).max(1).default(0.05).describe('γ: share of the uniform distribution.'),
   reward: rewardKeys.reward.default('difference'),
   skipFirst: rewardKeys.skipFirst.default(true),
@@ -24,16 +29,16 @@ const optionsSchema = z.strictObject({
 type BanditOptions = z.output<typeof optionsSchema>;
 
 /**
- * A scheduler that sees nothing of the sample, with the same episode reward A as the learned one. n_T of the N samples of
+ * A scheduler that does not look at the sample, with the same episode reward A as the learned one. n_T of the N samples of
  * an episode were given the task T.
  *
  *     weights    p = (1 − γ) softmax(w) + γ/K,   w_T ← w_T + η · A · (n_T − N p_T) / √N
  *     thompson   p = (1 − γ) 1[T = a] + γ/K,     a = argmax_T N(m_T, 1/(1 + c_T))
  *
- * `weights` is the gradient of Σ log p over the episode, centred, and over √N as in `learned`: n_T is N p_T ± √N, so that
- * the step has one size for all lengths of episodes. `thompson` (Thompson 1933, with a discount for rewards that drift:
- * Raj & Kalyani 2017) has c_T = Σ dᵉ of the episodes with the task a = T, and m_T = Σ dᵉ A / (1 + c_T): as an episode has
- * one task rather than a mix that hardly differs from the last, its reward tells far more of the task.
+ * `weights` is the gradient of Σ log p over the episode, centred, and over √N as in `learned`: n_T is N p_T ± √N, so
+ * the step has one scale for any episode length. `thompson` (Thompson 1933, with a discount for rewards that drift:
+ * Raj & Kalyani 2017) has c_T = Σ dᵉ of the episodes with the task a = T, and m_T = Σ dᵉ A / (1 + c_T): since an episode has
+ * one task rather than a mix that hardly differs from the last, its reward says far more about the task.
  */
 class Bandit<Batch> implements Strategy<Batch> {
   readonly name = 'bandit';
@@ -119,7 +124,7 @@ class Bandit<Batch> implements Strategy<Batch> {
     const { weights, arm } = this.current;
     const { explore } = this.options;
     const K = weights.length;
-    const chosen = arm === null ? softmaxOf(weights) : oneHot(arm, K);
+    const chosen = arm === null ? softmaxOf(weights) : oneHotDistribution(arm, K);
     return chosen.map((p) => (1 - explore) * p + explore / K);
   }
 }

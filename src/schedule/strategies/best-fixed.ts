@@ -3,11 +3,11 @@ import type { Snapshot } from '../../run/index.js';
 import { type Problem, type Status, taskIndex } from '../problem.js';
 import { copySnapshot, joinSnapshots, partOf, stateOnly } from '../snapshots.js';
 import { describeStrategy, type Strategy, taskKey } from '../strategy.js';
-import { oneHot, repeated } from './distribution.js';
+import { oneHotDistribution, repeated } from './distribution.js';
 
 /**
- * Wait-k*: one model after the other, each trained on one task alone from the same start and on the same batches. The
- * state of the model that was best on the main task's validation data is what is left in the end.
+ * Wait-k*: several models in sequence, each trained on one task from the same start and on the same batches. The
+ * state of the model that validated best on the main task is the result.
  */
 class BestFixed<Batch> implements Strategy<Batch> {
   readonly name = 'best-fixed';
@@ -27,7 +27,10 @@ class BestFixed<Batch> implements Strategy<Batch> {
   }
 
   async probabilities(batch: Batch): Promise<Float32Array> {
-    return repeated(oneHot(this.candidates[this.pass], this.problem.tasks.length), this.problem.sizeOf(batch));
+    return repeated(
+      oneHotDistribution(this.candidates[this.pass], this.problem.tasks.length),
+      this.problem.sizeOf(batch),
+    );
   }
 
   async beginEpisode({ update, updates }: Status): Promise<void> {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
-import type { CurriculumOrder, Problem } from '../problem.js';
+import type { CurriculumOrder, Problem, Status } from '../problem.js';
 import { describeStrategy } from '../strategy.js';
-import { drawnFrom, oneHot } from './distribution.js';
+import { drawnFrom, oneHotDistribution } from './distribution.js';
 
 /**
  * Curriculum transfer learning: from the easiest task on in stages of equal length, in translation to the main task
@@ -17,7 +17,7 @@ export const curriculum = describeStrategy({
       .enum(['first', 'last'])
       .nullable()
       .default(null)
-      .describe('Which end of the list of tasks is the easiest; null: as the problem says (waits: last, days: first).'),
+      .describe('Which end of the task list is the easiest; null: the problem decides (waits: last, days: first).'),
     until: z
       .enum(['main', 'hardest'])
       .nullable()
@@ -27,13 +27,14 @@ export const curriculum = describeStrategy({
   create(options, problem, { random }) {
     const K = problem.tasks.length;
     const { start, end } = curriculumEnds(problem, options);
-    return drawnFrom('curriculum', problem, random, ({ update, updates }) =>
-      oneHot(curriculumTask(start, end, update, updates), K),
-    );
+    const stages = Math.abs(end - start) + 1;
+    const distribution = ({ update, updates }: Status) =>
+      oneHotDistribution(curriculumTask(start, end, update, updates), K);
+    return drawnFrom('curriculum', problem, random, distribution, 1 - 1 / stages);
   },
 });
 
-/** Options left at null are the problem's. */
+/** Options left at null come from the problem. */
 type Ends = { readonly [K in keyof CurriculumOrder]: CurriculumOrder[K] | null };
 
 function curriculumEnds<Batch>(problem: Problem<Batch>, options: Ends): { start: number; end: number } {
@@ -61,7 +62,7 @@ function curriculumEnds<Batch>(problem: Problem<Batch>, options: Ends): { start:
 
 /**
  * m = M − ⌊(t − 1)/t_max · (M − k + 1)⌋ for a start M and an end k ≤ M, and its mirror image for an end above the
- * start. The division comes last, so that no rounding moves the border of a stage.
+ * start. The division comes last, so rounding cannot move the border of a stage.
  */
 export function curriculumTask(start: number, end: number, t: number, tMax: number): number {
   const stage = Math.floor(((t - 1) * (Math.abs(end - start) + 1)) / tMax);

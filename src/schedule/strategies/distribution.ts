@@ -13,10 +13,12 @@ export function drawnFrom<Batch>(
   problem: Problem<Batch>,
   seed: Random,
   distribution: (status: Status) => readonly number[],
+  settlesAt = 0,
 ): Strategy<Batch> {
   let random = seed.fork(name);
   return {
     name,
+    settlesAt,
     probabilities: async (batch, status) => repeated(distribution(status), problem.sizeOf(batch)),
     choose: async (batch, status) => drawAll(distribution(status), problem.sizeOf(batch), random),
     endEpisode: async () => ({}),
@@ -45,7 +47,7 @@ export function entropyOf(distribution: readonly number[]): number {
 }
 
 /** The distribution that is 1 at `index`. */
-export function oneHot(index: number, length: number): readonly number[] {
+export function oneHotDistribution(index: number, length: number): readonly number[] {
   return Array.from({ length }, (_, i) => (i === index ? 1 : 0));
 }
 
@@ -57,7 +59,7 @@ export function softmaxOf(logits: ArrayLike<number>): number[] {
   return powers.map((power) => power / total);
 }
 
-/** Draws T ~ P(φ(I; ω)) for every row of probabilities [N, K], by inversion with one uniform number a row. */
+/** Draws T ~ P(φ(I; ω)) for every row of probabilities [N, K], by inversion with one uniform number per row. */
 export function sampleRows(probabilities: Float32Array, random: Random, out: Int32Array): void {
   const K = probabilities.length / out.length;
   for (let i = 0, row = 0; i < out.length; i++, row += K) {
@@ -69,7 +71,7 @@ export function sampleRows(probabilities: Float32Array, random: Random, out: Int
       if (left < 0) break;
       task++;
     }
-    // A task of probability 0 is never drawn, not even by what rounding has left over.
+    // A task of probability 0 is never drawn, not even because of rounding.
     while (probabilities[row + task] === 0) task--;
     out[i] = task;
   }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { taskIndex } from '../problem.js';
 import { describeStrategy, taskKey } from '../strategy.js';
-import { drawnFrom, oneHot } from './distribution.js';
+import { drawnFrom, oneHotDistribution } from './distribution.js';
 
 /** One task for every sample: plain wait-k, plain day-k. */
 export const fixed = describeStrategy({
@@ -18,7 +18,7 @@ export const fixed = describeStrategy({
   create({ task }, problem, { random }) {
     const { tasks, main } = problem;
     const index = task === null ? main : taskIndex(tasks, task, 'strategy.task');
-    const distribution = oneHot(index, tasks.length);
+    const distribution = oneHotDistribution(index, tasks.length);
     return drawnFrom('fixed', problem, random, () => distribution);
   },
 });

@@ -18,7 +18,7 @@ import { selfPaced } from './self-paced.js';
 import { staticMix } from './static.js';
 import { window } from './window.js';
 
-/** Every strategy, in the order of the paper's tables and then of the alphabet. */
+/** Every strategy, in the order of the paper's tables and then alphabetically. */
 const all: StrategyDescription[] = [
   learned,
   fixed,
@@ -40,10 +40,10 @@ const all: StrategyDescription[] = [
 /** All strategies that a configuration may name, registered ones included. */
 export const strategies: readonly StrategyDescription[] = all;
 
-/** Adds a strategy, so that configurations, reports and sweeps know it like those that come with the library. */
+/** Adds a strategy, so that configurations, reports and sweeps treat it like a built-in one. */
 export function registerStrategy(description: StrategyDescription): void {
   const { name, options } = description;
-  if (strategyNamed(name) !== undefined) throw new InputError(`there is a strategy ${name} already`, { key: 'name' });
+  if (strategyNamed(name) !== undefined) throw new InputError(`there is already a strategy ${name}`, { key: 'name' });
   if ('name' in options.shape) throw new InputError(`${name} has an option "name", expected another word`);
   all.push(description);
 }
@@ -61,7 +61,7 @@ export const strategySchema: z.ZodType<StrategyConfig> = z
   .lazy(memberSchemas)
   .describe('How the task of each sample is chosen; docs/strategies.md has the formulas.');
 
-// zod keeps what a lazy schema first resolved to; strategies can be registered later.
+// zod caches what a lazy schema first resolved to; strategies can be registered later.
 Object.defineProperty(strategySchema._zod, 'innerType', { get: memberSchemas });
 
 let members: z.ZodType<StrategyConfig> | undefined;

@@ -12,7 +12,8 @@ import {
 import { joinSnapshots, partOf, stateOnly } from '../snapshots.js';
 import { describeStrategy, type EpisodeReport, type SampledChoice, type Strategy } from '../strategy.js';
 import { entropyOf, softmaxOf } from './distribution.js';
-import { Evidence, Measurements, Relevance, slopesOf } from './measurements.js';
+import { Measurements, slopesOf } from './measurements.js';
+import { Evidence, Relevance } from './relevance.js';
 import { hiddenWidths, type Scale, SchedulerNetwork, Standardisation } from './scheduler.js';
 
 const optionsSchema = z.strictObject({
@@ -21,27 +22,21 @@ const optionsSchema = z.strictObject({
     .array(z.string())
     .nullable()
     .default(null)
-    .describe(
-      'Feature groups that the scheduler does not see; null: those that cost a pass of the model or tell the labels.',
-    ),
-  every: z
-    .int()
-    .min(1)
-    .default(10)
-    .describe('M: updates between two measurements; a quarter of that in the beginning.'),
+    .describe('Feature groups hidden from the scheduler; null: those that need a forward pass or reveal the labels.'),
+  every: z.int().min(1).default(10).describe('M: updates between two measurements; a quarter of that at the start.'),
   smoothing: z
     .number()
     .min(0)
     .lt(1)
     .default(0.8)
-    .describe('What the validation gradients of earlier measurements count in the one that is used.'),
+    .describe('Weight of earlier measurements in the validation gradient.'),
   samples: z
     .int()
     .min(1)
     .nullable()
     .default(null)
-    .describe('Samples of the batch that are measured; null: as many as the problem suggests.'),
-  memory: z.int().min(4).default(32).describe('Measurements that the scheduler learns from.'),
+    .describe('Number of samples of the batch to measure; null: as many as the problem suggests.'),
+  memory: z.int().min(4).default(32).describe('Number of measurements the scheduler learns from.'),
   entropy: z.number().positive().default(1).describe('β, weight of the entropy: π tends to exp(credit ∕ β).'),
   explore: z
     .number()
@@ -61,19 +56,19 @@ export type InfluenceOptions = z.output<typeof optionsSchema>;
 
 /**
  * Beyond the paper: credit for every decision instead of one reward for an episode. Every M updates g is the gradient of
- * the main task on validation data kept for this alone, and θ ± u a step of the optimiser along it. To first order
+ * the main task on validation data reserved for this, and θ ± u a step of the optimiser along it. To first order
  *
  *     ℓ(xᵢ, yᵢ, T; θ + u) − ℓ(xᵢ, yᵢ, T; θ − u)  =  2 ∇ℓ_iT · u
  *
  * is proportional to how much a training step on (i, T) lowers the main task's validation loss: as in DDS (Wang et al.
  * 2020) and Auto-λ (Liu et al. 2022), with the influence of a sample measured through Adam (Xia et al. 2024), but for all
- * tasks of a sample at once and by two forward passes. From the credits (`Measurements`) follow two policies:
+ * tasks of a sample at once and by two forward passes. Two distributions follow from the credits (`Measurements`):
  *
  *     m_T ∝ exp(w_T · mean advantage of T ∕ β)   the same for all samples
- *     φ ascends E[Σ_T φ_T(I) · credit_iT] + βH   by the features, exactly over T
+ *     φ maximises E[Σ_T φ_T(I) · credit_iT] + βH   over the features, exactly over T
  *
- * Both act on evidence alone (`Evidence`): w_T is that task T is better or worse than the others; φ sees each feature
- * as far as there is evidence that it tells which task suits a sample (`Relevance`), and counts for λ, that of the best
+ * Both act only on evidence (`Evidence`): w_T that task T is better or worse than the others; φ sees each feature
+ * to the extent that there is evidence that it shows which task suits a sample (`Relevance`), and its share λ is that of the best
  * feature. Without evidence every batch is drawn with the bits of `mtl`. What tasks are drawn from (`drawnFrom`) leaves
  * out tasks that are worse than useless.
  */
@@ -85,13 +80,13 @@ export class Influence<Batch> implements Strategy<Batch> {
   private readonly scale: Standardisation;
   private readonly measurements: Measurements;
   private readonly relevance: Relevance;
-  /** That a task is better or worse than the others, for all samples. */
+  /** Evidence that a task is better or worse than the others, for all samples. */
   private readonly advantages: Evidence;
-  /** The scale with every feature weighed by its relevance. */
+  /** The scale with every feature weighted by its relevance. */
   private weighed: Scale;
-  /** The direction that is measured along, a decaying sum of gradients. */
+  /** The direction of measurement, a decaying sum of gradients. */
   private smoothed: Float32Array;
-  /** A gradient, then the shift that follows from the smoothed one; made by the first measurement. */
+  /** A gradient, then the shift derived from the smoothed one; allocated by the first measurement. */
   private scratch: Float32Array | undefined;
   private draws: Random;
   private shuffling: Random;
@@ -108,14 +103,14 @@ export class Influence<Batch> implements Strategy<Batch> {
     this.access = requireAbilities(problem, 'influence', 'influence').influence;
     this.groups = groups.map(({ name }) => name);
     this.width = groups.reduce((sum, group) => sum + group.width, 0);
-    // What all samples of a batch share cannot be told from the noise of its measurement.
+    // What all samples of a batch share cannot be distinguished from the noise of its measurement.
     this.scale = new Standardisation(this.width, true);
     this.measurements = new Measurements(this.width, problem.tasks.length, options.memory);
     this.relevance = new Relevance(this.width, problem.tasks.length);
     this.advantages = new Evidence(problem.tasks.length);
     this.weighed = this.relevance.weigh(this.scale);
     this.smoothed = new Float32Array(this.access.size);
-    // The stream and the way of drawing are those of mtl, so that γ = 1 gives its bits.
+    // Same stream and sampling as mtl, so γ = 1 is bit-identical to it.
     this.draws = random.fork('mtl');
     this.shuffling = random.fork('influence shuffling');
     this.replay = random.fork('influence replay');
@@ -208,7 +203,7 @@ export class Influence<Batch> implements Strategy<Batch> {
     await this.network.close();
   }
 
-  /** One measurement, and what is learned from it and those before. */
+  /** One measurement, and learning from it and the earlier ones. */
   private async measure(batch: Batch, features: Float32Array): Promise<void> {
     const { access, width, learned } = this;
     this.scratch ??= new Float32Array(access.size);
@@ -247,7 +242,7 @@ export class Influence<Batch> implements Strategy<Batch> {
     const average = credit.means.reduce((sum, mean) => sum + mean, 0) / credit.means.length;
     learned.marginal = softmaxOf(credit.means.map((mean, task) => (weights[task] * (mean - average)) / entropy));
     if (this.trust === 0) return;
-    // The first time there is more to learn than one measurement.
+    // The first time there is more than one measurement to learn from.
     const count = learned.hasBegun ? steps : FIRST * steps;
     learned.hasBegun = true;
     for (let step = 0; step < count; step++) {
@@ -283,13 +278,13 @@ export class Influence<Batch> implements Strategy<Batch> {
     return this.relevance.strongest;
   }
 
-  /** λφ + (1 − λ)m for each sample of the batch, and what tasks are drawn from. */
+  /** λφ + (1 − λ)m for each sample of the batch, and the distribution tasks are drawn from. */
   private async distributions(batch: Batch, features: Float32Array): Promise<number[][]> {
     const { marginal } = this.learned;
     const { trust } = this;
     const size = this.problem.sizeOf(batch);
     if (trust === 0)
-      return drawnFrom(
+      return drawProbabilities(
         Array.from({ length: size }, () => marginal),
         this.options.explore,
       );
@@ -301,7 +296,7 @@ export class Influence<Batch> implements Strategy<Batch> {
       for (let task = 0; task < K; task++, at++) row.push(trust * probabilities[at] + (1 - trust) * marginal[task]);
       rows.push(row);
     }
-    return drawnFrom(rows, this.options.explore);
+    return drawProbabilities(rows, this.options.explore);
   }
 }
 
@@ -314,19 +309,19 @@ function advantagesOf(credits: Float32Array, K: number): Float32Array {
 }
 
 /**
- * What tasks are drawn from under the policies π of a batch: (1 − γ)π′ + γα. π′ is π without the tasks that are less than
- * 1∕e as likely as the best, which with β = 1 are those less useful than a useless one: a rare label of pure noise with
- * large gradients spoils a training. α gives every task its share of the batch, for a head that nothing trains gets out
- * of step with the rest and then looks harmful forever; it takes the samples which the task suits best,
+ * The distribution that tasks are drawn from, given π for a batch: (1 − γ)π′ + γα. π′ is π without the tasks that are less than
+ * 1∕e as likely as the best, which with β = 1 are worse than useless: a rare label of pure noise with
+ * large gradients spoils a training. α gives every task its share of the batch, because an untrained head drifts away
+ * from the rest and then looks harmful forever; it uses the samples that the task suits best,
  * α_iT ∝ (π_iT ∕ mean of π_T)^(1 − γ). With γ = 1 all of it is uniform.
  */
-export function drawnFrom(policies: readonly (readonly number[])[], explore: number): number[][] {
+export function drawProbabilities(policies: readonly (readonly number[])[], explore: number): number[][] {
   const shares = new Array<number>(policies[0].length).fill(0);
   for (const row of policies) for (let task = 0; task < row.length; task++) shares[task] += row[task];
   for (let task = 0; task < shares.length; task++) shares[task] /= policies.length;
   const drawn: number[][] = [];
   for (const [i, row] of policies.entries()) {
-    // Rows are often one and the same.
+    // Rows are often identical.
     drawn.push(i > 0 && row === policies[i - 1] ? drawn[i - 1] : drawnFromRow(row, shares, explore));
   }
   return drawn;
@@ -375,21 +370,21 @@ interface Learned {
   measured: number;
   /** Whether φ has learned anything. */
   hasBegun: boolean;
-  /** Of the steps of this episode. */
+  /** Over the steps of this episode. */
   norms: number;
   steps: number;
 }
 
 /** Measurements that are four times as frequent. */
 const BEGINNING = 32;
-/** How many times the usual steps of Adam are made the first time. */
+/** Multiple of the usual Adam steps in the first measurement. */
 const FIRST = 8;
-/** Measured samples in one step of Adam. */
+/** Measured samples in one Adam step. */
 const MINIBATCH = 256;
 
 export const influence = describeStrategy({
   name: 'influence',
-  summary: 'By what a step on each sample and task does to the validation loss.',
+  summary: 'By the effect of a step on each sample and task on the validation loss.',
   options: optionsSchema,
   learns: 'every few updates',
   sees: 'features',

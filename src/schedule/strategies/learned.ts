@@ -9,7 +9,7 @@ import { describeStrategy, type EpisodeReport, type SampledChoice, type Strategy
 import { sampleRows } from './distribution.js';
 import { type Actions, hiddenWidths, SchedulerNetwork, Standardisation, withoutGroups } from './scheduler.js';
 
-/** Values of the options that are left out. */
+/** Default values of options. */
 const PRESETS: Readonly<Record<'paper' | 'stable', Preset>> = {
   /** Algorithm 1 to the letter: plain SGD on R_e − R_{e−1}, summed over the buffer. */
   paper: {
@@ -25,7 +25,7 @@ const PRESETS: Readonly<Record<'paper' | 'stable', Preset>> = {
     entropy: 0,
     minibatch: null,
   },
-  /** The same algorithm with the variance of its gradient under control: the size of a step is independent of R's unit. */
+  /** The same algorithm with a lower-variance gradient: the step size is independent of R's unit. */
   stable: {
     standardise: 'running',
     learningRate: 0.005,
@@ -45,32 +45,32 @@ const optionsSchema = z.strictObject({
   preset: z
     .enum(['stable', 'paper'])
     .default('stable')
-    .describe('Where the keys left out below get their values: paper is Algorithm 1 with plain SGD.'),
+    .describe('Default values of the keys below: paper is Algorithm 1 with plain SGD.'),
   hidden: hiddenWidths.default([256]),
   activation: z.enum(['tanh', 'relu']).default('tanh').describe('Activation of the hidden layers.'),
   without: withoutGroups,
-  // Within an episode the scale does not change, so that ∇ log P is that of the scheduler which acted.
+  // The scale does not change within an episode, so ∇ log P is that of the scheduler that acted.
   standardise: preset(
     'standardise',
     z.enum(['none', 'first-episode', 'running']),
-    'Which episodes the features are brought to mean 0 and deviation 1 by.',
+    'Episodes used to scale the features to mean 0 and standard deviation 1.',
   ),
   learningRate: preset('learningRate', z.number().positive(), 'η₂.'),
   optimizer: preset('optimizer', z.enum(['sgd', 'adam']), 'Optimiser of the scheduler.'),
-  momentum: z.number().min(0).lt(1).default(0).describe('Of sgd.'),
-  clipNorm: preset('clipNorm', z.number().positive().nullable(), 'Largest norm of the gradient.'),
+  momentum: z.number().min(0).lt(1).default(0).describe('Momentum of sgd.'),
+  clipNorm: preset('clipNorm', z.number().positive().nullable(), 'Maximum norm of the gradient.'),
   reward: preset('reward', rewardKeys.reward),
   skipFirst: preset('skipFirst', rewardKeys.skipFirst),
   baseline: preset('baseline', rewardKeys.baseline),
   normalise: preset('normalise', rewardKeys.normalise),
-  // As each term gets the same A, the sum of the terms grows with √N unless the tasks matter: with root neither η₂ nor β
+  // Since each term gets the same A, the sum grows with √N unless the tasks matter: with root neither η₂ nor β
   // depends on the length of an episode.
   reduction: preset(
     'reduction',
     z.enum(['sum', 'mean', 'root']),
-    'Over the buffer of N decisions: the sum, the mean, or the sum over √N.',
+    'Reduction over the buffer of N decisions: the sum, the mean, or the sum over √N.',
   ),
-  // β·H(φ(I; ω)) is summed over the buffer with sum, else averaged.
+  // β·H(φ(I; ω)) is summed over the buffer with sum, otherwise averaged.
   entropy: preset('entropy', z.number().min(0), 'β, weight of the entropy bonus.'),
   // One pass over the buffer in random order. After its first update the scheduler is no longer the one that acted.
   minibatch: preset(
@@ -92,13 +92,13 @@ export const PAPER = learnedOptions(optionsSchema.parse({ preset: 'paper' }));
 /** The options of the preset `stable`, the default. */
 export const STABLE = learnedOptions(optionsSchema.parse({ preset: 'stable' }));
 
-/** The preset with the options that are given laid over it. */
+/** The preset, overridden by the given options. */
 function learnedOptions({ preset, ...given }: GivenOptions): LearnedOptions {
   const defined = Object.entries(given).filter(([, value]) => value !== undefined);
   return { ...PRESETS[preset], ...Object.fromEntries(defined) } as LearnedOptions;
 }
 
-/** An option that a preset gives a value to where it is left out; its description says which. */
+/** An option with a default from the preset; its description says which. */
 function preset<S extends z.ZodType>(name: string, option: S, meaning = option.description): z.ZodOptional<S> {
   const [paper, stable] = [PRESETS.paper, PRESETS.stable].map((values) => String(values[name as keyof Preset]));
   return option
@@ -129,7 +129,7 @@ export class Learned<Batch> implements Strategy<Batch> {
     this.random = random.fork('sampling');
   }
 
-  /** Builds the scheduler network for the features of a problem. */
+  /** Builds the scheduler network for a problem's features. */
   static async create<Batch>(
     problem: Problem<Batch>,
     random: Random,
@@ -167,7 +167,7 @@ export class Learned<Batch> implements Strategy<Batch> {
 
   async endEpisode(performance: number, status: Status): Promise<EpisodeReport> {
     const { standardise } = this.options;
-    // Before its first update the scheduler is uniform whatever the scale, so the scale can still be set.
+    // Before its first update the scheduler is uniform for any scale, so the scale can still be set.
     const first = this.scale.isEmpty;
     if (first && standardise !== 'none') this.scale.add(this.buffer.sampleRows(SCALE_ROWS));
     const advantage = this.reward.advantage(performance, status.performance);
@@ -229,7 +229,7 @@ interface LearnedState {
   readonly scale: ReturnType<Standardisation['state']>;
 }
 
-/** Rows of an episode that the scale of the features is taken from, evenly spaced. */
+/** Rows of an episode, evenly spaced, used to scale the features. */
 const SCALE_ROWS = 1024;
 
 export const learned = describeStrategy({
@@ -240,18 +240,19 @@ export const learned = describeStrategy({
   learns: 'every episode',
   sees: 'features',
   extraCost: 'under 2 % besides the features',
+  showsScheduler: true,
   knobs: ['learningRate', 'entropy', 'hidden', 'without', 'preset'],
   options: optionsSchema,
   create: (options, problem, { random, threads }) => Learned.create(problem, random, learnedOptions(options), threads),
 });
 
 /**
- * ℬ of Algorithm 1: the features I and the task T of every decision of an episode. It grows in pages, so that nothing
- * is ever moved and features are written where they stay; besides its features a decision takes the 4 bytes of its task.
+ * ℬ of Algorithm 1: the features I and the task T of every decision of an episode. It grows in pages, so nothing
+ * is ever moved and features are written in place; besides its features a decision takes 4 bytes for its task.
  */
 export class ActionBuffer {
   private pages: Page[] = [];
-  /** Pages of earlier episodes, to be filled again. */
+  /** Pages of earlier episodes, to be reused. */
   private spare: Page[] = [];
 
   /** `width` is the number of features. */
@@ -262,7 +263,7 @@ export class ActionBuffer {
     return this.pages.reduce((sum, { used }) => sum + used, 0);
   }
 
-  /** Room for the next `rows` decisions, to be filled by the caller. */
+  /** Space for the next `rows` decisions, to be filled by the caller. */
   append(rows: number): Actions {
     let page = this.pages.at(-1);
     if (page === undefined || page.used + rows > page.capacity) {
@@ -330,7 +331,7 @@ export class ActionBuffer {
   restore({ tensors, state }: Snapshot): void {
     const { capacities } = state as { capacities: number[] };
     this.clear();
-    // The pages must be those of the uninterrupted run: sums are taken page by page, and their order shows in the bits.
+    // The pages must match those of an uninterrupted run: sums are computed page by page, and their order affects the bits.
     this.pages = capacities.map((capacity, i) => {
       const page = this.page(capacity);
       const tasks = tensors.get(`${i}.tasks`)!.data as Int32Array;
@@ -356,7 +357,7 @@ interface Page {
   readonly tasks: Int32Array;
 }
 
-/** Rows of a page, at least: enough that a product over a page is not dominated by its set-up. */
+/** Minimum rows of a page: enough that a product over a page is not dominated by its set-up. */
 const PAGE_ROWS = 4096;
 
 function part({ features, tasks }: Page, width: number, begin: number, end: number): Actions {

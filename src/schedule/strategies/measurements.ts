@@ -1,9 +1,8 @@
 import type { Random } from '../../random.js';
 import type { Snapshot } from '../../run/index.js';
 import type { ShiftedLosses } from '../problem.js';
-import type { Scale } from './scheduler.js';
 
-/** How slopes become credits under a policy, from the measurements in memory. */
+/** How slopes become credits under a distribution, from the measurements in memory. */
 export interface Credit {
   /** Mean |d| of each task. */
   readonly scales: readonly number[];
@@ -15,7 +14,7 @@ export interface Credit {
   readonly means: readonly number[];
 }
 
-/** Samples on all tasks: [n, K], NaN where unknown. */
+/** Samples on all tasks: [n, K], NaN if unknown. */
 export interface Slopes {
   /** d: slope of √ℓ along the shift. */
   readonly slopes: Float32Array;
@@ -30,7 +29,7 @@ interface Measurement extends Slopes {
   readonly features: Float32Array;
 }
 
-/** Of each task; they stay what they are, whatever the policy. */
+/** Of each task; independent of the distribution. */
 interface Means {
   /** Of |d|. */
   readonly slopes: readonly number[];
@@ -38,7 +37,7 @@ interface Means {
   readonly losses: readonly number[];
 }
 
-/** What the losses at two points say. */
+/** What the losses at two points show. */
 export function slopesOf({ ahead, behind }: Pick<ShiftedLosses, 'ahead' | 'behind'>, K: number): Slopes {
   const losses = ahead.map((loss, at) => (loss + behind[at]) / 2);
   return {
@@ -48,7 +47,7 @@ export function slopesOf({ ahead, behind }: Pick<ShiftedLosses, 'ahead' | 'behin
   };
 }
 
-/** Of the known values, the lower one of two; 0 where there is none. */
+/** Median of the known values, the lower of two; 0 if there are none. */
 function median(values: Float32Array): number {
   const known = values.filter((value) => !Number.isNaN(value)).sort();
   return known.length === 0 ? 0 : known[Math.floor((known.length - 1) / 2)];
@@ -58,16 +57,16 @@ function median(values: Float32Array): number {
  * The last measurements of `influence`: features of some samples, and the slopes and sizes of their losses on all tasks.
  *
  * The gradient of a squared error ℓ = e² is a direction times a size, ∇ℓ = 2e·∇e. The credit of a decision has a part for
- * each: how steadily the direction agrees with the main task's, and the noise that a loss far above the usual adds,
+ * each: how consistently the direction agrees with the main task's, and the noise added by an unusually large loss,
  *
  *     credit_iT = d̂_iT ∕ ρ − ½ max(0, min(ℓ_iT ∕ ℓ̄ᵢ, LARGEST) − NORMAL),   d̂ = d ∕ √(d² + s_T²),   d = √ℓ(θ + u) − √ℓ(θ − u)
  *
- * with ℓ̄ᵢ the mean loss of what is trained now, or the median loss of the sample over its tasks if that is more: a sample
- * that is hard for all tasks is no reason to avoid one of them, a label far worse than its siblings is. An optimiser that
+ * with ℓ̄ᵢ the current mean training loss, or the sample's median loss over its tasks if that is larger: a sample
+ * that is hard for all tasks is no reason to avoid one of them; a label far worse than its siblings is. An optimiser that
  * normalises its step, as Adam does, moves the main loss by S ∕ √N with the mean slope S of what is trained and the mean
- * square N of its gradients: its logarithm has the derivative r ∕ S − r² ∕ 2N by the probability of a decision, of which
- * this is a version that few outliers cannot spoil. d̂ is a matter of sign: a label of pure noise has a mean of 0, however
- * large its gradients are. In the mean the credit is 1 for the best task, 0 for a useless one, and far less for labels
+ * square N of its gradients: its logarithm has the derivative r ∕ S − r² ∕ 2N by the probability of a decision;
+ * this is a version that is robust to outliers. d̂ is about sign: a label of pure noise has a mean of 0, however
+ * large its gradients are. On average the credit is 1 for the best task, 0 for a useless one, and far less for labels
  * whose noise makes large gradients.
  */
 export class Measurements {
@@ -107,7 +106,7 @@ export class Measurements {
     return { ...rule, means: this.overall(credits) };
   }
 
-  /** So many measured samples with their credits [n, K], drawn with repetition. */
+  /** Measured samples with their credits [n, K], drawn with replacement. */
   draw(count: number, credit: Credit, random: Random): { features: Float32Array; credits: Float32Array } {
     const { width, tasks: K } = this;
     const features = new Float32Array(count * width);
@@ -174,7 +173,7 @@ export class Measurements {
     return { slopes: this.perTask(of, of.slopes.map(Math.abs)), losses: this.perTask(of, of.losses) };
   }
 
-  /** For each task, the mean of values [n, K] where the slope is known; NaN where none is. */
+  /** For each task, the mean of values [n, K] where the slope is known; NaN if none is. */
   private perTask({ slopes }: Slopes, values: Float32Array | Float64Array): number[] {
     const { tasks: K } = this;
     return Array.from({ length: K }, (_, task) => {
@@ -221,7 +220,7 @@ function squash(slope: number, scale: number): number {
   return slope === 0 ? 0 : slope / Math.sqrt(slope * slope + scale * scale);
 }
 
-/** The mean of the known values; 0 where there is none. */
+/** The mean of the known values; 0 if there are none. */
 export function meanOf(values: readonly number[]): number {
   const known = values.filter((value) => !Number.isNaN(value));
   return known.length === 0 ? 0 : known.reduce((a, b) => a + b, 0) / known.length;
@@ -233,190 +232,3 @@ const NORMAL = 2;
 const LARGEST = 9;
 /** Smallest ρ: a weaker agreement is hardly more than noise. */
 const LEAST_UNIT = 0.1;
-
-/**
- * Which features tell which task suits a sample: for each feature and task, the covariance of the feature with the
- * advantage of the task over the samples of a measurement. A feature counts by the evidence that one of them is not 0,
- * and not at all without any.
- */
-export class Relevance {
-  /** Of each feature, from 0 to 1. */
-  private relevances: Float64Array;
-  /** Of the covariances [F, K]. */
-  private readonly evidence: Evidence;
-
-  constructor(
-    private readonly width: number,
-    private readonly tasks: number,
-  ) {
-    this.relevances = new Float64Array(width);
-    this.evidence = new Evidence(width * tasks);
-  }
-
-  /** Takes in a measurement: features [n, F] with their scale, credits [n, K]. */
-  add(features: Float32Array, credits: Float32Array, { mean, inverseStd }: Scale): void {
-    const { width: F, tasks: K } = this;
-    const n = features.length / F;
-    const advantages = centred(credits, K);
-    const covariances = new Float32Array(F * K);
-    for (let i = 0; i < n; i++) {
-      for (let j = 0, at = 0; j < F; j++) {
-        const z = (features[i * F + j] - mean[j]) * inverseStd[j];
-        for (let task = 0; task < K; task++, at++) covariances[at] += (z * advantages[i * K + task]) / n;
-      }
-    }
-    this.evidence.add(covariances);
-    this.judge();
-  }
-
-  /** The relevance of the most relevant feature. */
-  get strongest(): number {
-    return this.relevances.reduce((most, relevance) => Math.max(most, relevance), 0);
-  }
-
-  /** The scale with every feature weighed. */
-  weigh({ mean, inverseStd }: Scale): Scale {
-    return { mean, inverseStd: inverseStd.map((scale, j) => scale * this.relevances[j]) };
-  }
-
-  capture(): Snapshot {
-    return this.evidence.capture();
-  }
-
-  restore(snapshot: Snapshot): void {
-    this.evidence.restore(snapshot);
-    this.judge();
-  }
-
-  private judge(): void {
-    const { width: F, tasks: K } = this;
-    const { weights } = this.evidence;
-    this.relevances = Float64Array.from({ length: F }, (_, j) => Math.max(...weights.subarray(j * K, (j + 1) * K)));
-  }
-}
-
-/** credit_iT less the mean of its sample, and of what is left less the mean of its task. */
-function centred(credits: Float32Array, K: number): Float32Array {
-  const n = credits.length / K;
-  const centred = credits.slice();
-  for (let i = 0; i < n; i++) {
-    const row = centred.subarray(i * K, (i + 1) * K);
-    const mean = row.reduce((a, b) => a + b, 0) / K;
-    for (let task = 0; task < K; task++) row[task] -= mean;
-  }
-  for (let task = 0; task < K; task++) {
-    let mean = 0;
-    for (let at = task; at < centred.length; at += K) mean += centred[at] / n;
-    for (let at = task; at < centred.length; at += K) centred[at] -= mean;
-  }
-  return centred;
-}
-
-/**
- * How sure it is that each of several effects is not 0, given one estimate of all of them per measurement.
- *
- * An effect must pass a test that stays valid however often it is looked at. Its statistic is the likelihood ratio of
- * a mean against 0,
- *
- *     z² = ν ln(1 + t² ∕ ν),   t = mean ∕ standard error,   ν = n − 1
- *
- * which few measurements cannot inflate. The error is that of an autoregressive sequence, √((1 + r) ∕ (1 − r)) times the
- * usual one, because neighbouring measurements share most of their direction. The bound is that of a normal mixture (Robbins 1970),
- *
- *     z₀² = 2 ln(effects ∕ α) + ln(1 + n)
- *
- * so that with probability 1 − α none of the effects ever passes by chance. An effect that passes weighs
- * 1 ∕ (1 + exp((z₀² − z²) ∕ 2)), its posterior probability if exp(z₀² ∕ 2) are the prior odds against it; others weigh nothing.
- */
-export class Evidence {
-  private kept: Float32Array[] = [];
-  private strongest: Float64Array;
-
-  constructor(
-    /** Number of effects. */
-    private readonly effects: number,
-  ) {
-    this.strongest = new Float64Array(effects);
-  }
-
-  /** The weight of each effect, from 0 for chance to 1 for certainty. What was certain once remains so. */
-  get weights(): Float64Array {
-    return this.strongest;
-  }
-
-  /** Takes in one estimate of every effect. */
-  add(estimates: Float32Array): void {
-    const { kept, effects, strongest } = this;
-    kept.push(estimates);
-    if (kept.length > KEPT) kept.shift();
-    const n = kept.length;
-    if (n < FEWEST) return;
-    const bound = 2 * Math.log(effects / ALPHA) + Math.log(1 + n);
-    const { means, squares, correlations } = moments(kept, effects);
-    const common = correlations.reduce((sum, correlation) => sum + correlation, 0) / effects;
-    for (let effect = 0; effect < effects; effect++) {
-      const correlation = Math.max(correlations[effect], common);
-      const z = (n - 1) * Math.log1p(squaredT(means[effect], squares[effect], correlation, n) / (n - 1));
-      if (z > bound) strongest[effect] = Math.max(strongest[effect], 1 / (1 + Math.exp((bound - z) / 2)));
-    }
-  }
-
-  capture(): Snapshot {
-    const { kept, effects, strongest } = this;
-    const tensors = kept.map((data, i) => [`${i}`, { dtype: 'F32', shape: [effects], data: data.slice() }] as const);
-    return { tensors: new Map(tensors), state: Array.from(strongest) };
-  }
-
-  restore({ tensors, state }: Snapshot): void {
-    const arrays = Array.from(tensors, ([place, { data }]) => [Number(place), data.slice() as Float32Array] as const);
-    this.kept = arrays.sort(([a], [b]) => a - b).map(([, data]) => data);
-    this.strongest = Float64Array.from(state as number[]);
-  }
-}
-
-interface Moments {
-  readonly means: Float64Array;
-  /** Σ (x − mean)² */
-  readonly squares: Float64Array;
-  /** Of neighbouring estimates. */
-  readonly correlations: Float64Array;
-}
-
-/** Of each effect, in passes along the estimates. */
-function moments(estimates: readonly Float32Array[], effects: number): Moments {
-  const n = estimates.length;
-  const [means, squares, correlations] = [0, 1, 2].map(() => new Float64Array(effects));
-  for (const of of estimates) for (let effect = 0; effect < effects; effect++) means[effect] += of[effect];
-  for (let effect = 0; effect < effects; effect++) means[effect] /= n;
-  const products = correlations;
-  for (let i = 0; i < n; i++) {
-    const [of, before] = [estimates[i], estimates[i - 1]];
-    for (let effect = 0; effect < effects; effect++) {
-      const off = of[effect] - means[effect];
-      squares[effect] += off * off;
-      if (i > 0) products[effect] += off * (before[effect] - means[effect]);
-    }
-  }
-  for (let effect = 0; effect < effects; effect++) {
-    const raw = squares[effect] === 0 ? 0 : products[effect] / squares[effect];
-    // Short sequences hide correlation, on average by this much (Kendall 1954).
-    correlations[effect] = raw + (1 + 3 * raw) / n;
-  }
-  return { means, squares, correlations };
-}
-
-/** t² of an effect, with the correlation that it shows or that all show on average if that is more. */
-function squaredT(mean: number, squares: number, correlation: number, n: number): number {
-  if (mean === 0) return 0;
-  if (squares === 0) return Number.POSITIVE_INFINITY;
-  const r = Math.min(Math.max(0, correlation), LARGEST_CORRELATION);
-  return mean ** 2 / (((squares / (n - 1) / n) * (1 + r)) / (1 - r));
-}
-
-/** The probability with which anything at all passes by chance. */
-const ALPHA = 1e-3;
-/** Measurements before anything can pass. */
-const FEWEST = 4;
-/** How many of the latest measurements are kept. */
-const KEPT = 512;
-const LARGEST_CORRELATION = 0.9;

@@ -5,10 +5,10 @@ import { stateOnly } from '../snapshots.js';
 import { describeStrategy, type Strategy } from '../strategy.js';
 import { entropyOf, sampleRows } from './distribution.js';
 
-/** What a problem with a known answer says is right for each sample: an upper bound for other strategies. */
+/** What a problem with a known answer declares right for each sample: an upper bound for other strategies. */
 export const oracle = describeStrategy({
   name: 'oracle',
-  summary: 'What the problem knows to be right, where its answer is known.',
+  summary: 'The tasks that the problem knows to be right, if its answer is known.',
   role: 'bound',
   sees: 'its answer',
   options: z.strictObject({}),
@@ -40,9 +40,9 @@ function drawnFromAnswer<Batch>(problem: Problem<Batch>, seed: Random): Strategy
 }
 
 /**
- * The oracle of a problem in which some tasks are spoilt for some samples, [size, K]. Where none is: half the main task,
- * half the others alike, which is no worse than either alone on the problems here. Where some are: the remaining tasks
- * alike.
+ * The oracle of a problem in which some tasks are corrupted for some samples, [size, K]. For clean samples: half the main task,
+ * half the others equally, which is no worse than either alone on the problems here. Otherwise: the remaining tasks
+ * equally.
  */
 export function oracleRows(
   size: number,
@@ -53,7 +53,7 @@ export function oracleRows(
   const rows = new Float32Array(size * K);
   for (let i = 0; i < size; i++) {
     const left = Array.from({ length: K }, (_, task) => task).filter((task) => !isSpoilt(i, task));
-    if (left.length === 0) throw new RangeError(`every task of sample ${i} is spoilt`);
+    if (left.length === 0) throw new RangeError(`every task of sample ${i} is corrupted`);
     for (const task of left) {
       const clean = task === main ? 0.5 : 0.5 / (K - 1);
       rows[i * K + task] = left.length < K || K === 1 ? 1 / left.length : clean;

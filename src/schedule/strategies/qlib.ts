@@ -25,16 +25,16 @@ type Able<Batch> = Problem<Batch> & Required<Pick<Problem<Batch>, 'mainLosses' |
 
 /**
  * The scheduler of qlib's TCTS code, for comparison. It never samples: a sample's task is the most probable one
- * (`greedy`), or all tasks weighted with their probabilities (`soft`). Nor does it learn from decisions made in training:
- * at the end of an episode it makes a step of Adam (gradients clipped to ±3) for each validation batch, on
+ * (`greedy`), or all tasks weighted by their probabilities (`soft`). Nor does it learn from decisions made in training:
+ * at the end of an episode it takes an Adam step (gradients clipped to ±3) for each validation batch, on
  *
  *     (1/B) Σᵢ v · log P(φ(Iᵢ; ω) = argmax φ(Iᵢ; ω)),   v = main-task loss of the batch,
  *
- * which it minimises. As v > 0, that can only lower the largest probability: it drives the scheduler towards uniform.
+ * which it minimises. Since v > 0, that can only lower the largest probability and drives the scheduler towards uniform.
  */
 class QlibScheduler<Batch> implements Strategy<Batch> {
   private readonly groups: readonly string[];
-  /** Left empty: features as they are. */
+  /** Left empty: features are not scaled. */
   private readonly scale: Standardisation;
 
   private constructor(
@@ -121,7 +121,7 @@ class QlibScheduler<Batch> implements Strategy<Batch> {
 }
 
 export const greedy = describeQlib('greedy', "As in qlib's code: always the most probable task.");
-export const soft = describeQlib('soft', "As in qlib's code: all tasks, weighted with their probabilities.");
+export const soft = describeQlib('soft', "As in qlib's code: all tasks, weighted by their probabilities.");
 
 function describeQlib(name: 'greedy' | 'soft', summary: string): StrategyDescription {
   return describeStrategy({

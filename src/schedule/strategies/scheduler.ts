@@ -22,7 +22,7 @@ import {
 } from '../../tensor/index.js';
 import { captureTraining, restoreTraining } from '../snapshots.js';
 
-/** States and actions in equal numbers. */
+/** Equally many states and actions. */
 export interface Actions {
   /** [rows, width] */
   readonly features: Float32Array;
@@ -37,7 +37,7 @@ export const hiddenWidths = z.array(z.int().min(1)).min(1).describe('Widths of t
 export const withoutGroups = z
   .array(z.string())
   .default([])
-  .describe('Names of feature groups that the scheduler does not see.');
+  .describe('Names of feature groups hidden from the scheduler.');
 
 export interface SchedulerOptions {
   /** Widths of the hidden layers. */
@@ -45,7 +45,7 @@ export interface SchedulerOptions {
   readonly activation: 'tanh' | 'relu';
   readonly optimizer: OptimizerConfig;
   readonly clip?: { readonly norm?: number; readonly value?: number };
-  /** Whether the last layer starts at zero, so that every task is equally likely; else as PyTorch's. */
+  /** Whether the last layer starts at zero, so that every task is equally likely; otherwise as in PyTorch. */
   readonly startUniform: boolean;
   /** Threads inside one operation of an update. */
   readonly threads: number;
@@ -85,7 +85,7 @@ export class SchedulerNetwork {
     const logits = network(tasks, options);
     const fromCredits = options.learnsFrom === 'credits';
     const training = await Training.create({
-      // − Σ objective − entropy·Σ H, whose descent is the ascent wanted; the objective is gain·log P(T), or Σ_T P(T)·credit.
+      // − Σ objective − entropy·Σ H, to minimise; the objective is gain·log P(T), or Σ_T P(T)·credit.
       model: (p, { features, mean, inverseStd, actions, credits, gain, entropy }) => {
         const logP = logSoftmax(logits(p, features, mean, inverseStd)); // [N, K]
         const objective = fromCredits ? sum(mul(exp(logP), credits)) : sum(pick(logP, actions));
@@ -112,7 +112,7 @@ export class SchedulerNetwork {
       },
       inputs: inputs(width),
       arena: training.arena,
-      // A batch is too short to be worth waiting for another thread.
+      // A batch is too small to be worth waiting for another thread.
       threads: 1,
     });
     return new SchedulerNetwork(width, training, inference);
@@ -188,8 +188,8 @@ const inputs = (width: number) =>
 const scalar = (value: number) => ({ data: Float32Array.of(value), shape: [] });
 
 /**
- * W₁z + b₁ with z = (x − mean)·inverseStd is computed as (W₁·inverseStd)x + (b₁ − (W₁·inverseStd)mean): the scale goes
- * into the small weight instead of into all the features.
+ * W₁z + b₁ with z = (x − mean)·inverseStd is computed as (W₁·inverseStd)x + (b₁ − (W₁·inverseStd)mean): the scale is applied
+ * to the small weight instead of all the features.
  */
 function network(tasks: number, { hidden, activation, startUniform }: SchedulerOptions) {
   const squash = activation === 'tanh' ? tanh : relu;
@@ -218,7 +218,7 @@ export class Standardisation implements Scale {
   private varied: boolean[];
 
   /**
-   * Before any data, features stay as they are.
+   * Before any data, features are unchanged.
    *
    * @param withinBatches ignore (z = 0) a feature that was the same for all rows of every `add`, such as the time
    */
@@ -237,7 +237,7 @@ export class Standardisation implements Scale {
     return this.count === 0;
   }
 
-  /** Takes rows in; z = (x − mean)·inverseStd from then on. A feature that has never changed is only centred. */
+  /** Adds rows; z = (x − mean)·inverseStd from then on. A feature that has never changed is only centred. */
   add(rows: Iterable<Float32Array>): void {
     let first: Float32Array | undefined;
     for (const row of rows) {
@@ -275,7 +275,7 @@ export class Standardisation implements Scale {
     this.mean.set(this.means);
     for (let j = 0; j < this.squares.length; j++) {
       const std = Math.sqrt(this.squares[j] / this.count);
-      // Below the resolution of f32 a spread is rounding.
+      // A spread below the resolution of f32 is rounding error.
       this.inverseStd[j] = std > RESOLUTION * Math.abs(this.means[j]) && std > 0 ? 1 / std : 1;
       if (this.withinBatches && !this.varied[j]) this.inverseStd[j] = 0;
     }

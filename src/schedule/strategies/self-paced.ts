@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { type Problem, requireAbilities } from '../problem.js';
 import { stateOnly } from '../snapshots.js';
 import { describeStrategy, type Strategy } from '../strategy.js';
-import { oneHot, repeated } from './distribution.js';
+import { oneHotDistribution, repeated } from './distribution.js';
 
 const percentage = z.number().min(0).lt(100);
 
 /**
- * Self-paced learning of the main task (appendix E.2 (2)): of every batch the τ % of samples with the largest losses
+ * Self-paced learning of the main task (appendix E.2 (2)): in every batch the τ % of samples with the largest losses
  * are left out, where τ changes linearly over the training.
  */
 export const selfPaced = describeStrategy({
@@ -19,7 +19,7 @@ export const selfPaced = describeStrategy({
   singleTask: true,
   knobs: ['from', 'to'],
   options: z.strictObject({
-    from: percentage.default(40).describe('τ at the first update: percentage of a batch that is left out.'),
+    from: percentage.default(40).describe('τ at the first update: percentage of a batch to leave out.'),
     to: percentage.default(0).describe('τ towards the end.'),
   }),
   create: (options, problem) => selfPacedMain(problem, options),
@@ -30,7 +30,8 @@ function selfPacedMain<Batch>(problem: Problem<Batch>, { from, to }: { from: num
   const { tasks, main } = problem;
   return {
     name: 'self-paced',
-    probabilities: async (batch) => repeated(oneHot(main, tasks.length), problem.sizeOf(batch)),
+    settlesAt: from === to ? 0 : 1,
+    probabilities: async (batch) => repeated(oneHotDistribution(main, tasks.length), problem.sizeOf(batch)),
     async choose(batch, { update, updates }) {
       const tau = from + ((to - from) * (update - 1)) / updates;
       const weights = withoutHardest(await able.mainLosses(batch), tau);

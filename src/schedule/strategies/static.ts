@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import type { Status } from '../problem.js';
 import { describeStrategy } from '../strategy.js';
-import { drawnFrom, oneHot } from './distribution.js';
+import { drawnFrom, oneHotDistribution } from './distribution.js';
 
-/** A fixed mix of the tasks; towards the end, if wanted, the main task alone. */
+/** A fixed mix of the tasks; optionally the main task alone towards the end. */
 export const staticMix = describeStrategy({
   name: 'static',
   summary: 'A fixed mix of the main task and its siblings.',
@@ -12,7 +13,7 @@ export const staticMix = describeStrategy({
     rest: z
       .enum(['uniform', 'near'])
       .default('uniform')
-      .describe('How the rest is spread: over all siblings alike, or in inverse proportion to their distance.'),
+      .describe('How the rest is spread over the siblings: equally, or in inverse proportion to their distance.'),
     until: z
       .number()
       .min(0)
@@ -22,9 +23,10 @@ export const staticMix = describeStrategy({
   }),
   create({ main: share, rest, until }, problem, { random }) {
     const { tasks, main } = problem;
-    const alone = oneHot(main, tasks.length);
+    const alone = oneHotDistribution(main, tasks.length);
     const mix = tasks.length === 1 ? alone : mixOf(tasks.length, main, share, rest);
-    return drawnFrom('static', problem, random, ({ update, updates }) => (update <= until * updates ? mix : alone));
+    const distribution = ({ update, updates }: Status) => (update <= until * updates ? mix : alone);
+    return drawnFrom('static', problem, random, distribution, until < 1 ? until : 0);
   },
 });
 

@@ -3,7 +3,7 @@ import { taskIndex } from '../problem.js';
 import { describeStrategy, taskKey } from '../strategy.js';
 import { drawnFrom } from './distribution.js';
 
-/** Uniform over the tasks in a window around k*, cut where the tasks end (appendix E.2 (1)). */
+/** Uniform over the tasks in a window around k*, truncated at the ends (appendix E.2 (1)). */
 export const window = describeStrategy({
   name: 'window',
   summary: 'Every task near a given one equally likely.',

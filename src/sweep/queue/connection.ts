@@ -6,7 +6,7 @@ import { InputError } from '../../errors.js';
 import { compatible, toolVersion } from '../../run/versions.js';
 import type { Job } from '../job.js';
 
-/** How BullMQ connects: while the server is away it waits, however long, instead of failing. */
+/** How BullMQ connects: while the server is away it waits indefinitely instead of failing. */
 export interface Connection extends RedisAddress {
   readonly maxRetriesPerRequest: null;
   readonly retryStrategy: (attempt: number) => number;
@@ -41,7 +41,7 @@ export async function connectionTo(url: string): Promise<Connection> {
   };
 }
 
-/** The events of a BullMQ queue or worker that tell how its connection is. */
+/** The events of a BullMQ queue or worker that report on its connection. */
 interface Connected {
   on(event: 'error', listener: (error: Error) => void): unknown;
 }
@@ -51,17 +51,16 @@ export interface Outages {
   answered(): void;
 }
 
-/** Notes once when the server is gone and once when it is back, however many attempts lie between. */
+/** Notes once when the server is gone and once when it is back, regardless of the attempts between. */
 export function noteOutages(connected: Connected, url: string, note: (line: string) => void): Outages {
   let away = false;
   connected.on('error', (error) => {
-    if (!away)
-      note(`Redis at ${redacted(url)} does not work at the moment (${redacted(error.message)}); waiting for it`);
+    if (!away) note(`Redis at ${redacted(url)} is not working (${redacted(error.message)}); waiting for it`);
     away = true;
   });
   return {
     answered() {
-      if (away) note(`Redis at ${redacted(url)} answers again`);
+      if (away) note(`Redis at ${redacted(url)} is back`);
       away = false;
     },
   };
@@ -97,7 +96,7 @@ export interface RedisAddress {
   readonly db: number;
   readonly username?: string;
   readonly password?: string;
-  /** Present for `rediss://`: the connection is encrypted and the server has to prove that it is this one. */
+  /** Present for `rediss://`: the connection is encrypted and the server's identity is verified. */
   readonly tls?: { readonly servername?: string };
 }
 
@@ -123,13 +122,13 @@ export function parseAddress(url: string): RedisAddress {
     db: Number(db),
     ...(username === '' ? {} : { username }),
     ...(password === '' ? {} : { password }),
-    // Names are checked against the certificate; an address in numbers has no name to send.
+    // Names are checked against the certificate; a numeric address has no name to send.
     ...(protocol === 'rediss:' ? { tls: host === hostname && !/^[\d.]+$/.test(host) ? { servername: host } : {} } : {}),
   };
 }
 
 /**
- * A text, such as an argument of the command line, with `***` for whatever may be secret in an address of Redis. Where
+ * A text, such as a command-line argument, with `***` for anything that may be secret in a Redis address. If
  * the end of the secret is in doubt, too much is hidden rather than too little.
  */
 export function redacted(text: string): string {
@@ -151,7 +150,7 @@ function badAddress(found: string): InputError {
 }
 
 const schema = z.strictObject({
-  /** Version of the tool that asks for the run. */
+  /** Version of the tool that queued the run. */
   version: z.string(),
   /** Which shared folder it belongs in, see `SharedFolder.id`. */
   shared: z.string(),
@@ -162,11 +161,11 @@ const schema = z.strictObject({
   cores: z.int().min(1),
   /** Updates after which it pauses. */
   until: z.int().min(1).optional(),
-  /** The sweep wants it to save itself and stop. */
+  /** The sweep wants it to save its state and stop. */
   stop: z.boolean(),
 });
 
-/** A job as it lies in the queue: it means the same on every machine, as it names nothing outside the shared folder. */
+/** A job in the queue: it means the same on every machine, since it names nothing outside the shared folder. */
 export type Message = z.output<typeof schema>;
 
 /** A job whose folder lies in the shared folder `runs`, as a message. */
@@ -186,10 +185,10 @@ export function jobOf({ folder, config, after, cores, until }: Message, runs: st
 }
 
 /**
- * Of one run there is one identity, as long as what is asked of it is the same: asking twice does not run it twice.
- * Readable in front; BullMQ allows no colon and no bare number, and a file is named after it.
+ * A run has one identity as long as the request is the same: queueing it twice does not run it twice.
+ * Its start is readable; BullMQ allows no colon and no bare number, and a file is named after it.
  */
-export function identityOf({ folder, config, after, until }: Message): string {
+export function jobIdentity({ folder, config, after, until }: Message): string {
   const hash = createHash('sha256')
     .update(JSON.stringify([folder, config, after, ...(until === undefined ? [] : [until])]))
     .digest('hex')
@@ -197,17 +196,17 @@ export function identityOf({ folder, config, after, until }: Message): string {
   return `${folder.replaceAll(/[^\w.=,+-]/g, '-').slice(-READABLE)}-${hash}`;
 }
 
-/** Refuses to serve a sweep of another version of the tool, whose runs would not go on in this one. */
+/** Rejects a sweep of another version of the tool, whose runs this one could not continue. */
 export function requireSameVersion(data: unknown): void {
   const { version } = (data ?? {}) as { version?: unknown };
   if (typeof version !== 'string' || compatible(version, toolVersion)) return;
   throw new InputError(
-    `the sweep in this queue is one of tcts ${version}, and this worker is tcts ${toolVersion}: install the same version`,
+    `the sweep in this queue was started by tcts ${version}, but this worker is tcts ${toolVersion}: install the same version`,
   );
 }
 
 /** What was found in the queue, if it is a message that names a folder inside the shared one. */
-export function parseMessage(data: unknown): Message | undefined {
+export function parseJobMessage(data: unknown): Message | undefined {
   const { data: message } = schema.safeParse(data);
   return message !== undefined && isInside(message.folder) ? message : undefined;
 }
@@ -218,11 +217,11 @@ function isInside(folder: string): boolean {
 
 const READABLE = 150;
 
-/** Name of the queue where none is given. */
+/** Default name of the queue. */
 export const QUEUE_NAME = 'runs';
 
-/** What all keys in Redis begin with. */
+/** Prefix of all keys in Redis. */
 export const PREFIX = 'tcts';
 
-/** The reason for which a job fails that its sweep has asked to stop. */
+/** The failure reason of a job that its sweep asked to stop. */
 export const STOPPED = 'stopped by its sweep';

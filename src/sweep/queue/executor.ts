@@ -4,7 +4,7 @@ import { makeFolder } from '../../files.js';
 import type { Executor, Job, JobProgress, Outcome } from '../job.js';
 import {
   connectionTo,
-  identityOf,
+  jobIdentity,
   type Message,
   messageOf,
   noteOutages,
@@ -21,9 +21,9 @@ export interface QueueExecutorOptions {
   readonly runs: string;
   /** Name of the queue, for several in one Redis. Default `runs`. */
   readonly name?: string;
-  /** Seconds between two looks at the queue. Default 1. */
+  /** Seconds between checks of the queue. Default 1. */
   readonly lookSeconds?: number;
-  /** Hears what the user should know: Redis is away, no worker listens. Default none. */
+  /** Receives messages for the user: Redis is away, no worker is listening. Default none. */
   readonly note?: (line: string) => void;
 }
 
@@ -60,7 +60,7 @@ class QueueExecutor implements Executor {
   private readonly submissions = new Map<string, Submission>();
   private readonly looking: Promise<void>;
   private answeredAt = performance.now();
-  /** Since when no worker has had any of our jobs; undefined once that was noted. */
+  /** Since when no worker has held any of our jobs; undefined once the user was told. */
   private idleSince: number | undefined = performance.now();
   private closing = false;
 
@@ -74,7 +74,7 @@ class QueueExecutor implements Executor {
 
   async submit(job: Job, onProgress: (progress: JobProgress) => void): Promise<Outcome> {
     const message = messageOf(job, this.settings.runs, this.settings.shared);
-    const id = identityOf(message);
+    const id = jobIdentity(message);
     if (this.closing) return { state: 'stopped' };
     if (this.submissions.has(id)) throw new Error(`${id} was submitted twice`);
     return new Promise((settle) => this.submissions.set(id, { message, onProgress, settle, queued: false }));
@@ -109,7 +109,7 @@ class QueueExecutor implements Executor {
     this.outages.answered();
   }
 
-  /** Reports what workers have done, and queues what is missing. */
+  /** Reports what workers have done, and queues missing jobs. */
   private async look(): Promise<void> {
     let active = 0;
     for (const job of await this.queue.getJobs(['completed', 'failed', 'active'])) {
@@ -132,8 +132,8 @@ class QueueExecutor implements Executor {
   }
 
   /**
-   * Jobs that are new, and those that Redis has forgotten, as it was restarted without its data or with those of a while
-   * ago. Some at a time, from the one that was not looked at for longest.
+   * Jobs that are new, and those that Redis has forgotten because it was restarted without its data or with those of a while
+   * ago. Some at a time, starting with the one not checked for longest.
    */
   private async addMissing(): Promise<void> {
     const some = [...this.submissions].slice(0, AT_ONCE);
@@ -141,14 +141,14 @@ class QueueExecutor implements Executor {
     for (const [i, [id, submission]] of some.entries()) {
       this.submissions.delete(id);
       this.submissions.set(id, submission);
-      // What an earlier sweep left behind does not count, unless a worker is running it.
+      // Jobs left behind by an earlier sweep do not count, unless a worker is running them.
       if (!submission.queued && states[i] !== 'active') await this.queue.remove(id);
       if (!submission.queued || states[i] === 'unknown') await this.add(id, submission.message);
       submission.queued = true;
     }
   }
 
-  /** Removes jobs that no worker has begun from the queue, and asks workers to stop the others. */
+  /** Removes jobs that no worker has started from the queue, and asks workers to stop the others. */
   private async takeBack(): Promise<void> {
     const all = [...this.submissions];
     for (let i = 0; i < all.length; i += AT_ONCE) {
@@ -161,13 +161,13 @@ class QueueExecutor implements Executor {
     const job = await this.queue.getJob(id);
     if (job === undefined) return this.settle(id, { state: 'stopped' });
     if (job.finishedOn !== undefined) return this.lookAt(job, submission);
-    // A job that a worker takes at this moment stays, and is asked to stop the next time.
+    // A job that a worker takes at this moment stays, and is asked to stop next time.
     if (!(await job.isActive())) await this.queue.remove(id);
     else if (!job.data.stop) await job.updateData({ ...job.data, stop: true });
   }
 
   private abandon(): void {
-    this.note('Redis does not answer: what is in the queue stays there, and the same sweep will find it again');
+    this.note('Redis does not answer: its jobs stay in the queue, and the same sweep will find them again');
     for (const id of [...this.submissions.keys()]) this.settle(id, { state: 'stopped' });
     void this.queue.disconnect().catch(() => {});
   }
@@ -184,12 +184,14 @@ class QueueExecutor implements Executor {
 
   private async noteIdleness(): Promise<void> {
     if (this.idleSince === undefined || performance.now() - this.idleSince < PATIENCE) return;
-    // Not every Redis lets its clients be counted.
+    // Not every Redis allows counting its clients.
     const workers = await this.queue.getWorkersCount().catch(() => Number.NaN);
     if (workers !== 0) return;
     this.idleSince = undefined;
     const { url } = this.settings;
-    this.note(`no worker listens: on machines that share the folder, tcts worker --queue ${redacted(url)} --runs DIR`);
+    this.note(
+      `no worker is listening: on machines that share the folder, run tcts worker --queue ${redacted(url)} --runs DIR`,
+    );
   }
 }
 

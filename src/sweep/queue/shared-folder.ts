@@ -8,7 +8,7 @@ import { makeFolder, readText, writeFileAtomic } from '../../files.js';
 import { acquireLock, isElsewhere, type Lock, type LockHolder, LostLockError, lockHolder } from '../../run/index.js';
 import type { Outcome } from '../job.js';
 
-/** The folder that all machines see, with what the queue keeps in its `.queue/`. */
+/** The folder shared by all machines, with the queue's files in `.queue/`. */
 export interface SharedFolder {
   readonly path: string;
   /** Folder with the history of each job. */
@@ -17,13 +17,13 @@ export interface SharedFolder {
 
 export function sharedFolder(path: string): SharedFolder {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new InputError('there is no such folder; expected the one that all machines share', { file: path });
+    throw new InputError('there is no such folder; expected the one shared by all machines', { file: path });
   }
   return { path: resolve(path), attempts: join(resolve(path), '.queue', 'attempts') };
 }
 
 /**
- * The identity of the folder, which every job carries, so that a worker that was pointed to another folder, or whose
+ * The identity of the folder, which every job carries, so that a worker that was given another folder, or whose
  * network folder is not mounted, notices before it trains into nowhere. Made by the first sweep.
  */
 export function identify(shared: SharedFolder): string {
@@ -34,7 +34,7 @@ export function identify(shared: SharedFolder): string {
   return identify(shared);
 }
 
-/** Refuses a folder that is not the one with this identity. */
+/** Rejects a folder that is not the one with this identity. */
 export function requireSame(shared: SharedFolder, id: string): void {
   const found = identity(shared);
   if (found === id) return;
@@ -66,7 +66,7 @@ export interface Attempt {
   readonly pid: number;
   /** The token by which the worker held the job in the queue. */
   readonly token: string;
-  /** How long after its last sign of life the worker may still be at work. */
+  /** How long after its last heartbeat the worker may still be running. */
   readonly leaseSeconds: number;
   /** ISO 8601, by the clock of that host. */
   readonly began: string;
@@ -75,7 +75,7 @@ export interface Attempt {
   readonly outcome?: Outcome;
 }
 
-/** The attempts at a job, the first one first. */
+/** The attempts at a job, oldest first. */
 export function attemptsAt(shared: SharedFolder, id: string): Attempt[] {
   const file = historyOf(shared, id);
   return existsSync(file) ? (JSON.parse(readText(file)) as Attempt[]) : [];
@@ -86,11 +86,11 @@ export interface AttemptOptions {
   readonly leaseSeconds: number;
   /** The run folder. */
   readonly folder: string;
-  /** Fires when the job is no longer wanted. */
+  /** Fires when the job is cancelled. */
   readonly signal: AbortSignal;
 }
 
-/** An attempt that has begun. End it with its outcome, or without one if another worker may have begun. */
+/** A started attempt. End it with its outcome, or without one if another worker may have started. */
 export interface RunningAttempt {
   end(outcome?: Outcome): void;
 }
@@ -144,7 +144,7 @@ interface LockOptions {
 }
 
 /**
- * Holding the job does not prove that the previous worker is gone: Redis may just have lost its memory. We can see
+ * Holding the job does not prove that the previous worker is gone: Redis may have lost its data. We can see
  * whether a process on this host lives. A worker elsewhere stops within a lease after it has lost the job (see `Lease`),
  * and it lost it before we got it.
  */
@@ -154,7 +154,7 @@ async function lockWhenFree(path: string, { patience, folder, signal }: LockOpti
     const over = performance.now() - began > patience;
     const [worker, training] = [lockHolder(path), lockHolder(runLock)];
     if (worker !== undefined && !(over && isElsewhere(worker))) continue;
-    // Processes that a worker left behind end on their own. Any other training is not ours to stop: our run is refused.
+    // Processes left behind by a worker end on their own. Any other training is not ours to stop: our run is rejected.
     if (training !== undefined && !over) continue;
     const lock = acquireLock(path, { takeOver: over });
     if (worker !== undefined && training !== undefined && areTogether(worker, training)) {

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, uptime } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Worker } from 'bullmq';
+import { Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
 import { graphicsCards } from '../../devices.js';
-import type { Job, Outcome, StopOptions } from '../job.js';
-import { runJob } from '../job.js';
+import { type Job, type JobProgress, type Outcome, runJob, type StopOptions } from '../job.js';
 import { CoreBudget } from '../local-executor.js';
 import {
   connectionTo,
@@ -14,12 +13,12 @@ import {
   noteOutages,
   type Outages,
   PREFIX,
+  parseJobMessage,
   QUEUE_NAME,
   redacted,
   requireSameVersion,
   STOPPED,
 } from './connection.js';
-import { HeldJob } from './held-job.js';
 import { beginAttempt, requireSame, type SharedFolder, sharedFolder } from './shared-folder.js';
 
 export interface WorkerOptions {
@@ -27,18 +26,18 @@ export interface WorkerOptions {
   readonly runs: string;
   /** Name of the queue. Default `runs`. */
   readonly name?: string;
-  /** Cores that jobs keep busy together; one that asks for more runs alone. Default those of the machine. */
+  /** Cores used by all jobs together; one that needs more runs alone. Default all. */
   readonly cores?: number;
   /** Jobs at a time. Default as many as the cores allow. */
   readonly concurrency?: number;
   /**
-   * Seconds without a sign of life after which a job is given to another worker: in a third of it, a process must be
-   * able to end its step and save itself. Default 30.
+   * Seconds without a heartbeat after which a job is given to another worker: within a third of it, a process must be
+   * able to finish its step and save its state. Default 30.
    */
   readonly leaseSeconds?: number;
-  /** Fires to stop: the worker's jobs save their state and go back to the queue. */
+  /** Fires to stop: the worker's jobs save their state and return to the queue. */
   readonly signal: AbortSignal;
-  /** Hears what happens, one line at a time. Default none. */
+  /** Receives log lines. Default none. */
   readonly note?: (line: string) => void;
   /** What runs a job. Default `runJob`. */
   readonly run?: typeof runJob;
@@ -46,12 +45,12 @@ export interface WorkerOptions {
 
 /**
  * Takes jobs from a queue in Redis and runs them, until `signal` fires. A worker that is itself at fault (its version
- * is another one, its folder is not the shared one or cannot be written to) gives its jobs back and throws.
+ * differs, its folder is not the shared one or is not writable) returns its jobs and throws.
  *
- * BullMQ locks jobs, finds those whose worker was lost, gives them to another, counts how often, and orders the queue.
- * Ours is what it cannot know: how many cores a job needs (jobs are fetched one by one, and given back if they do not
- * fit), that a training must have saved itself *before* its lock runs out while Redis is silent (`Lease`), and that the
- * worker before is really gone although Redis may have lost its memory (`beginAttempt`).
+ * BullMQ locks jobs, detects lost workers, gives their jobs to others, counts how often, and orders the queue.
+ * Ours is what it cannot know: how many cores a job needs (jobs are fetched one by one, and returned if they do not
+ * fit), that a training must save its state *before* its lock expires while Redis is silent (`Lease`), and that the
+ * previous worker is really gone although Redis may have lost its data (`beginAttempt`).
  */
 export async function serveQueue(url: string, options: WorkerOptions): Promise<void> {
   const { name = QUEUE_NAME, leaseSeconds = 30, note = () => {} } = options;
@@ -72,7 +71,7 @@ export async function serveQueue(url: string, options: WorkerOptions): Promise<v
   try {
     await new QueueWorker(worker, { ...options, shared, leaseSeconds, note, outages }).serve();
   } finally {
-    // By force: a regular close would wait for a Redis that is away.
+    // Forced: a regular close would wait for a Redis that is away.
     await worker.close(true);
   }
 }
@@ -90,7 +89,7 @@ class QueueWorker {
   private readonly budget: CoreBudget;
   private readonly attended = new Map<string, Promise<void>>();
   private readonly fault = new AbortController();
-  /** Fires when nothing more is to be begun. */
+  /** Fires when nothing more is to be started. */
   private readonly ending: AbortSignal;
 
   constructor(worker: Worker<Message>, settings: Settings) {
@@ -103,7 +102,7 @@ class QueueWorker {
 
   async serve(): Promise<void> {
     await this.worker.startStalledCheckTimer();
-    // A fetch that is under way returns soon, unless Redis is away.
+    // A pending fetch returns soon, unless Redis is away.
     const patience = once(this.ending, 'abort').then(() => sleep(2000 * POLL_SECONDS));
     await Promise.race([this.takeJobs(), patience]);
     await Promise.all(this.attended.values());
@@ -129,7 +128,7 @@ class QueueWorker {
     }
   }
 
-  /** Runs a job beside the others, or gives it back if there are not enough cores now. */
+  /** Runs a job alongside the others, or returns it if there are not enough cores now. */
   private async begin(held: HeldJob): Promise<void> {
     if (this.ending.aborted) return held.giveBack();
     const cores = held.message?.cores ?? 1;
@@ -164,7 +163,7 @@ class QueueWorker {
     }
   }
 
-  /** Throws if the fault is this worker's. */
+  /** Throws if this worker is at fault. */
   private async attempt(held: HeldJob): Promise<Outcome> {
     const { shared, leaseSeconds } = this.settings;
     requireSameVersion(held.data);
@@ -211,3 +210,157 @@ const MOST_LOSSES = 50;
 
 /** Seconds for which an idle worker waits for a job before it checks whether to end. */
 const POLL_SECONDS = 1;
+
+/** A job of the queue while this worker holds it. */
+export class HeldJob {
+  readonly id: string;
+  /** Proves to the queue that we hold it. */
+  readonly token: string;
+  /** As found in the queue. */
+  readonly data: unknown;
+  /** The same, parsed; undefined if it is no job of this tool. */
+  readonly message: Message | undefined;
+  /** Whether BullMQ has counted more lost workers at this job than `maxStalledCount`. */
+  readonly isHopeless: boolean;
+  readonly lease: Lease;
+  /** Fires when the sweep asks the job to stop. */
+  readonly stop: AbortSignal;
+
+  private readonly job: QueuedJob<Message>;
+  private showing = false;
+
+  constructor(worker: Worker<Message>, job: QueuedJob<Message>, milliseconds: number) {
+    const stop = new AbortController();
+    this.job = job;
+    this.id = job.id!;
+    this.token = job.token!;
+    this.data = job.data;
+    this.message = parseJobMessage(job.data);
+    this.isHopeless = job.deferredFailure !== undefined;
+    this.stop = stop.signal;
+    this.lease = new Lease(milliseconds, async () => {
+      const [extended, now] = await Promise.all([
+        job.extendLock(this.token, milliseconds),
+        QueuedJob.fromId<Message>(worker, this.id),
+      ]);
+      if (now?.data.stop) stop.abort();
+      return extended === 1;
+    });
+  }
+
+  /** Reports progress, unless the last report is still under way. */
+  show(progress: JobProgress): void {
+    if (this.showing) return;
+    this.showing = true;
+    const shown = () => {
+      this.showing = false;
+    };
+    this.job.updateProgress(progress).then(shown, shown);
+  }
+
+  async complete(): Promise<void> {
+    await this.letGo(() => this.job.moveToCompleted(undefined, this.token, false));
+  }
+
+  async fail(reason: string): Promise<void> {
+    await this.letGo(() => this.job.moveToFailed(new UnrecoverableError(reason), this.token, false));
+  }
+
+  /** Puts it at the head of the queue. */
+  async giveBack(): Promise<void> {
+    await this.letGo(() => this.job.moveToWait(this.token));
+  }
+
+  /** Tells Redis, again and again until it answers or the job is no longer ours. */
+  private async letGo(tell: () => Promise<unknown>): Promise<void> {
+    const { expired } = this.lease;
+    while (!expired.aborted) {
+      const told = tell().then(
+        () => true,
+        (error: { code?: unknown }) => typeof error.code === 'number',
+      );
+      if (await Promise.race([told, once(expired, 'abort')])) break;
+      await sleep(RETRY_MILLISECONDS);
+    }
+    this.lease.release();
+  }
+}
+
+const RETRY_MILLISECONDS = 500;
+
+/**
+ * The right to work on a job, for as long as we renew its lock in Redis often enough. Another worker may begin the job
+ * `milliseconds` after the last renewal. Before that, `lost` fires, so that the training can save itself, and then
+ * `expired`, when it must be gone. Time counts from when a renewal was sent, on clocks that ignore changes of the wall
+ * clock but run on while the machine sleeps: neither a clock change, nor a slow answer, nor a closed lid lengthens it.
+ */
+export class Lease {
+  /** Fires when the job is lost, or soon will be because Redis has not answered for too long. */
+  readonly lost: AbortSignal;
+  /** Fires when another worker may begin with the job at any moment. */
+  readonly expired: AbortSignal;
+
+  private readonly renew: () => Promise<boolean>;
+  private readonly milliseconds: number;
+  private readonly timer: NodeJS.Timeout;
+  private readonly controllers = { lost: new AbortController(), expired: new AbortController() };
+  private renewedAt = now();
+  private asking = false;
+
+  /** `renew` extends the lock in Redis by `milliseconds`; false if the job is no longer ours. */
+  constructor(milliseconds: number, renew: () => Promise<boolean>) {
+    this.renew = renew;
+    this.milliseconds = milliseconds;
+    this.lost = this.controllers.lost.signal;
+    this.expired = this.controllers.expired.signal;
+    this.timer = setInterval(() => this.beat(), milliseconds * BEAT);
+  }
+
+  /** The job is no longer worked on. */
+  release(): void {
+    clearInterval(this.timer);
+  }
+
+  private beat(): void {
+    const age = elapsedSince(this.renewedAt) / this.milliseconds;
+    if (age > LOST) this.controllers.lost.abort();
+    if (age > EXPIRED) this.controllers.expired.abort();
+    // While Redis is away, one question without an answer is enough.
+    if (!this.asking && !this.lost.aborted) void this.ask();
+  }
+
+  private async ask(): Promise<void> {
+    const sent = now();
+    this.asking = true;
+    try {
+      if (await this.renew()) this.renewedAt = sent;
+      else this.controllers.lost.abort();
+    } catch {
+      // The connection broke: the next beat asks again.
+    } finally {
+      this.asking = false;
+    }
+  }
+}
+
+/** A moment by two clocks, in milliseconds. */
+interface Moment {
+  /** Fine, but on Linux it stands still while the machine is asleep. */
+  readonly process: number;
+  /** Coarse, and keeps running (CLOCK_BOOTTIME). */
+  readonly machine: number;
+}
+
+function now(): Moment {
+  return { process: performance.now(), machine: 1000 * uptime() };
+}
+
+function elapsedSince(moment: Moment): number {
+  const { process, machine } = now();
+  return Math.max(process - moment.process, machine - moment.machine);
+}
+
+/** Parts of the lease: between two renewals; until one without an answer counts as failed; until all must be over. */
+const BEAT = 1 / 10;
+const LOST = 0.5;
+const EXPIRED = 0.8;

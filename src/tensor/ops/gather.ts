@@ -46,7 +46,7 @@ export function argmax(x: Tensor, axis = -1): Tensor {
   return squeeze(record(argmaxOp, [x], { axis: normalAxis(axis, x.shape.length) })[0], axis);
 }
 
-/** The k largest of the last axis in falling order, and their i64 indices. No gradient. */
+/** The k largest of the last axis in descending order, and their i64 indices. No gradient. */
 export function topK(x: Tensor, k: number): { values: Tensor; indices: Tensor } {
   const [values, indices] = record(topKOp, [x], { k });
   return { values, indices };

@@ -26,14 +26,14 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: CrossEntr
   return record(crossEntropyOp, [logits, targets], smoothingOf(options))[0];
 }
 
-export interface Smoothing {
+export interface LabelSmoothing {
   readonly smoothing: number;
   readonly form: 'fairseq' | 'torch';
   readonly [key: string]: unknown;
 }
 
 /** The options with their defaults, checked. */
-function smoothingOf({ smoothing = 0, form = 'fairseq' }: CrossEntropyOptions): Smoothing {
+function smoothingOf({ smoothing = 0, form = 'fairseq' }: CrossEntropyOptions): LabelSmoothing {
   if (!(smoothing >= 0 && smoothing < 1)) throw new RangeError(`smoothing must lie in [0, 1), got ${smoothing}`);
   return { smoothing, form };
 }
@@ -44,7 +44,7 @@ export function meanSquaredError(prediction: Tensor, target: Tensor): Tensor {
 }
 
 /** q of a class that is not the target, and what the target has on top of it. */
-function masses({ smoothing, form }: Smoothing, classes: number): { other: number; extra: number } {
+function masses({ smoothing, form }: LabelSmoothing, classes: number): { other: number; extra: number } {
   const other = form === 'fairseq' ? smoothing / (classes - 1) : smoothing / classes;
   return { other, extra: form === 'fairseq' ? 1 - smoothing - other : 1 - smoothing };
 }
@@ -59,7 +59,7 @@ function logSumExp(to: Lowering, logits: string, probabilities: string): string 
 }
 
 /** Outputs: the losses, and the probabilities that the gradient needs again. */
-const crossEntropyOp: Op<Smoothing> = {
+const crossEntropyOp: Op<LabelSmoothing> = {
   name: 'crossEntropy',
   infer: ([logits, targets]) => {
     const fits =
@@ -77,7 +77,7 @@ const crossEntropyOp: Op<Smoothing> = {
   },
   lower: (to, [logits, targets], { attributes, inputs: [x] }) => {
     const [rows, classes] = x.shape as [(typeof x.shape)[0], number];
-    const { other, extra } = masses(attributes as Smoothing, classes);
+    const { other, extra } = masses(attributes as LabelSmoothing, classes);
     const probabilities = to.op('Softmax', [logits], { axis: -1 });
     const logSum = logSumExp(to, logits, probabilities);
     const column = to.op('Unsqueeze', [targets, to.ints([1])]);
@@ -93,13 +93,13 @@ const crossEntropyOp: Op<Smoothing> = {
     return [to.reshape(loss, [rows, 1], [rows]), probabilities];
   },
   gradient: ({ inputs: [, targets], outputs: [, probabilities], attributes }, [g]) => [
-    record(crossEntropyGradientOp, [probabilities, targets, g!], attributes as Smoothing)[0],
+    record(crossEntropyGradientOp, [probabilities, targets, g!], attributes as LabelSmoothing)[0],
     undefined,
   ],
 };
 
 /** g·(p − q): the uniform part everywhere, then the target's element replaced, which the runtime does in place. */
-const crossEntropyGradientOp: Op<Smoothing> = {
+const crossEntropyGradientOp: Op<LabelSmoothing> = {
   name: 'crossEntropyGradient',
   infer: ([probabilities]) => {
     if (typeof probabilities.shape[1] !== 'number')
@@ -108,7 +108,7 @@ const crossEntropyGradientOp: Op<Smoothing> = {
   },
   lower: (to, [probabilities, targets, g], { attributes, inputs: [p] }) => {
     const [rows, classes] = p.shape as [(typeof p.shape)[0], number];
-    const { other, extra } = masses(attributes as Smoothing, classes);
+    const { other, extra } = masses(attributes as LabelSmoothing, classes);
     const weight = to.reshape(g, [rows], [rows, 1]);
     const centred = other === 0 ? probabilities : to.op('Sub', [probabilities, to.scalar(p.dtype, other)]);
     const weighted = to.op('Mul', [centred, weight]);
@@ -142,7 +142,7 @@ export function linearCrossEntropy(
 }
 
 /** Outputs: the losses, and the probabilities that the gradient needs again. */
-const linearCrossEntropyOp: Op<Smoothing> = {
+const linearCrossEntropyOp: Op<LabelSmoothing> = {
   name: 'linearCrossEntropy',
   infer: ([x, weight, targets, bias]) => {
     const [rows, width] = x.shape;
@@ -171,7 +171,7 @@ const linearCrossEntropyOp: Op<Smoothing> = {
   lower: (to, [x, weight, targets, bias], { attributes, inputs: [{ shape, dtype }, { shape: weightShape }] }) => {
     const [rows] = shape;
     const [classes, width] = weightShape as [number, number];
-    const { other, extra } = masses(attributes as Smoothing, classes);
+    const { other, extra } = masses(attributes as LabelSmoothing, classes);
     const logits = to.op('Gemm', bias === undefined ? [x, weight] : [x, weight, bias], { transB: 1 }); // [rows, V]
     const probabilities = to.op('Softmax', [logits], { axis: -1 });
     const column = to.op('Unsqueeze', [targets, to.ints([1])]);
@@ -190,14 +190,20 @@ const linearCrossEntropyOp: Op<Smoothing> = {
     return [to.reshape(loss, [rows, 1], [rows]), probabilities];
   },
   gradient: ({ inputs: [x, weight, targets, bias], outputs: [, probabilities], attributes }, [g]) => [
-    ...record(linearCrossEntropyGradientOp, [x, weight, targets, probabilities, g!], attributes as Smoothing),
+    ...record(linearCrossEntropyGradientOp, [x, weight, targets, probabilities, g!], attributes as LabelSmoothing),
     undefined,
-    ...(bias === undefined ? [] : [biasGradient(bias, targets, probabilities, g!, attributes as Smoothing)]),
+    ...(bias === undefined ? [] : [biasGradient(bias, targets, probabilities, g!, attributes as LabelSmoothing)]),
   ],
 };
 
 /** db_v = Σ_i g_i·(P_iv − other) − Σ over the rows whose target is v of extra·g_i */
-function biasGradient(bias: Tensor, targets: Tensor, probabilities: Tensor, g: Tensor, attributes: Smoothing): Tensor {
+function biasGradient(
+  bias: Tensor,
+  targets: Tensor,
+  probabilities: Tensor,
+  g: Tensor,
+  attributes: LabelSmoothing,
+): Tensor {
   const [classes] = bias.shape as [number];
   const { other, extra } = masses(attributes, classes);
   const ofAll = reshape(matmul(probabilities, expandDims(g, 1), { transA: true }), [classes]);
@@ -209,7 +215,7 @@ function biasGradient(bias: Tensor, targets: Tensor, probabilities: Tensor, g: T
  * With P the probabilities and q = other everywhere + extra at the target t:
  * dx_i = g_i·(Σ_v P_iv w_v − other·Σ_v w_v − extra·w_t), dW = Pᵀ(g·x) − other·1⊗Σ_i g_i x_i − scatter_t(extra·g·x).
  */
-const linearCrossEntropyGradientOp: Op<Smoothing> = {
+const linearCrossEntropyGradientOp: Op<LabelSmoothing> = {
   name: 'linearCrossEntropyGradient',
   infer: ([x, weight]) => {
     if (typeof weight.shape[1] !== 'number') throw new Mismatch(`no static width in ${formatShape(weight.shape)}`);
@@ -222,7 +228,7 @@ const linearCrossEntropyGradientOp: Op<Smoothing> = {
   ) => {
     const [rows] = shape;
     const [classes, width] = weightShape as [number, number];
-    const { other, extra } = masses(attributes as Smoothing, classes);
+    const { other, extra } = masses(attributes as LabelSmoothing, classes);
     const column = to.reshape(g, [rows], [rows, 1]);
     const scaled = (name: string, by: number): string => (by === 1 ? name : to.op('Mul', [name, to.scalar(dtype, by)]));
     const minus = (a: string, b: string): string => to.op('Sub', [a, b]);

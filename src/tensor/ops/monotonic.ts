@@ -149,7 +149,7 @@ export interface ScanShape {
 }
 
 /** A recurrence over a length that is known only when it runs. Returns the last state and the results along the axis. */
-export function scanSteps(
+function scanSteps(
   to: Lowering,
   { dtype, axis, direction, state, slices, results: shapes = [] }: ScanShape,
   start: string,
@@ -158,7 +158,7 @@ export function scanSteps(
 ): string[] {
   if (to.device !== 'cpu') {
     throw new InputError(
-      `this model goes through sentences step by step, which only the CPU does, not ${to.device}: expected cpu`,
+      `this model processes sentences step by step, which only the CPU supports, not ${to.device}: expected cpu`,
       { key: 'device' },
     );
   }

@@ -61,7 +61,7 @@ function reduce(op: Op, x: Tensor, { axes, keepDims = false }: ReduceOptions): T
 }
 
 /** Axes counted from the front, ascending; all if none are given. */
-export function normalAxes({ shape }: TensorType, axes?: readonly number[]): number[] {
+function normalAxes({ shape }: TensorType, axes?: readonly number[]): number[] {
   const rank = shape.length;
   if (axes === undefined) return shape.map((_, axis) => axis);
   return axes.map((axis) => normalAxis(axis, rank)).sort((a, b) => a - b);
@@ -71,7 +71,7 @@ export function normalAxes({ shape }: TensorType, axes?: readonly number[]): num
 export function normalAxis(axis: number, rank: number): number {
   const normal = axis < 0 ? axis + rank : axis;
   if (!Number.isInteger(normal) || normal < 0 || normal >= rank) {
-    throw new RangeError(`axis ${axis} is outside of a tensor with ${rank} axes`);
+    throw new RangeError(`axis ${axis} is out of range for a tensor with ${rank} axes`);
   }
   return normal;
 }

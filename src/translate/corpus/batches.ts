@@ -4,12 +4,12 @@ import { special } from '../text/vocabulary.js';
 import type { PairedSequences } from './corpus.js';
 
 export interface BatchOptions {
-  /** Bound on the padded target tokens of a batch: sentences × longest target, ends of sentences counted. */
+  /** Bound on the padded target tokens of a batch: sentences × longest target, including sentence ends. */
   readonly maxTokens: number;
-  /** Most sentences in a batch. Default no limit. */
+  /** Maximum sentences in a batch. Default no limit. */
   readonly maxSentences?: number;
   readonly seed: number | string;
-  /** Go through the batches in random order, another one every epoch. Default true. */
+  /** Visit the batches in a random order, a new one every epoch. Default true. */
   readonly shuffle?: boolean;
   /** What the pairs are for. Default `train`. */
   readonly split?: Batch['split'];
@@ -24,7 +24,7 @@ export interface Batch {
   readonly source: Int32Array;
   /** [T, B], with the end of the sentence. */
   readonly target: Int32Array;
-  /** [B], the end counted. */
+  /** [B], including the end. */
   readonly sourceLengths: Int32Array;
   readonly targetLengths: Int32Array;
   /** [B], places of the pairs in the corpus. */
@@ -36,17 +36,17 @@ export interface Batch {
   readonly split: 'train' | 'valid';
 }
 
-/** Where in the data a run stands; with the same corpus and options, the rest follows from it. */
+/** Position in the data; with the same corpus and options, it determines the rest. */
 export interface BatchState {
   readonly epoch: number;
-  /** Batches of this epoch already handed out. */
+  /** Batches of this epoch already returned. */
   readonly position: number;
 }
 
 /**
  * An endless sequence of batches, epoch after epoch. An epoch's order is a function of the seed and its number:
- * pairs are shuffled, sorted by length (pairs of equal length stay in random order), cut into batches, and the batches
- * are shuffled. Every pair occurs exactly once an epoch.
+ * pairs are shuffled, sorted by length (pairs of equal length stay in random order), split into batches, and the batches
+ * are shuffled. Every pair occurs exactly once per epoch.
  */
 export class BatchIterator {
   private readonly random: Random;
@@ -87,12 +87,12 @@ export class BatchIterator {
     return this.at(this.position++);
   }
 
-  /** The batches that are left of the current epoch. */
+  /** The remaining batches of the current epoch. */
   *rest(): Generator<Batch> {
     for (let left = this.count - this.position; left > 0; left--) yield this.next();
   }
 
-  /** A batch of the current epoch by its place; where the iterator stands does not change. */
+  /** A batch of the current epoch by its index; the iterator does not move. */
   at(place: number): Batch {
     const { order, starts, sequence } = this.plan;
     const b = sequence[place];
@@ -134,12 +134,12 @@ export function pairCount(batches: readonly Batch[]): number {
   return batches.reduce((sum, { size }) => sum + size, 0);
 }
 
-/** Of every pair of an update: its place in the corpus, or one of its lengths. */
+/** For every pair of an update: its index in the corpus, or one of its lengths. */
 export function column(batches: readonly Batch[], of: 'indices' | 'sourceLengths' | 'targetLengths'): number[] {
   return batches.flatMap((batch) => [...batch[of]]);
 }
 
-/** Some pairs of an update, by their places in it, padded as one batch. A pair may be taken several times. */
+/** Some pairs of an update, by their indices in it, padded as one batch. A pair may occur several times. */
 export function selectPairs(batches: readonly Batch[], places: Int32Array): Batch {
   const rows = batches.flatMap((batch) => Array.from({ length: batch.size }, (_, b) => ({ batch, b })));
   const side = (name: 'source' | 'target') => ({
@@ -160,7 +160,7 @@ interface Plan {
   readonly order: Int32Array;
   /** Batch b holds order[starts[b]] … order[starts[b + 1] − 1]. */
   readonly starts: Int32Array;
-  /** Order in which the batches are handed out. */
+  /** Order of the batches. */
   readonly sequence: Int32Array;
 }
 
@@ -171,7 +171,7 @@ function plan(pairs: PairedSequences, { maxTokens, maxSentences }: BatchOptions,
   const starts = [0];
   for (let i = 0; i < order.length; i++) {
     const first = starts[starts.length - 1];
-    // Sorted by target length, so that the newest pair is the longest.
+    // Sorted by target length, so the newest pair is the longest.
     const padded = (i - first + 1) * pairs.target.lengths[order[i]];
     if (padded > maxTokens || i - first === maxSentences) starts.push(i);
   }

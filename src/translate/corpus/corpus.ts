@@ -9,11 +9,11 @@ import { SequenceFile } from './sequence-file.js';
 const count = z.number().int().min(0);
 
 const sideSchema = z.strictObject({
-  /** Tokens, the ends of sentences not counted. */
+  /** Tokens, the sentence ends not counted. */
   tokens: count,
   /** Tokens that are not in the vocabulary. */
   unknown: count,
-  /** Tokens of the longest sentence, its end counted. */
+  /** Tokens of the longest sentence, including its end. */
   longest: count,
 });
 
@@ -40,7 +40,7 @@ const corpusSchema = z.strictObject({
   splits: z.record(z.string(), splitSchema),
 });
 
-/** What `corpus.json` says about a prepared corpus. */
+/** The content of `corpus.json` of a prepared corpus. */
 export type CorpusSummary = z.infer<typeof corpusSchema>;
 export type SplitSummary = z.infer<typeof splitSchema>;
 export type SideSummary = z.infer<typeof sideSchema>;
@@ -56,7 +56,7 @@ export interface PairedSequences {
   close(): void;
 }
 
-/** Some pairs of a split as a split of their own, renumbered. Closing it does not close the files of the whole split. */
+/** Some pairs of a split as their own split, renumbered. Closing it does not close the files of the whole split. */
 export function somePairs({ source, target }: PairedSequences, places: Int32Array): PairedSequences {
   const part = (all: Sequences): Sequences => ({
     lengths: places.map((place) => all.lengths[place]),
@@ -69,7 +69,7 @@ export interface Corpus {
   readonly folder: string;
   readonly summary: CorpusSummary;
   readonly languages: Languages;
-  /** Mean lengths of the training sentences, their ends counted. */
+  /** Mean lengths of the training sentences, including their ends. */
   readonly meanLengths: { readonly source: number; readonly target: number };
   open(split: string): PairedSequences;
   /** The untouched text lines of a validation or test split, in the order of its pairs. */
@@ -78,7 +78,7 @@ export interface Corpus {
 
 const corpusFile = 'corpus.json';
 
-/** Opens a folder that `prepare` has written. */
+/** Opens a folder written by `prepare`. */
 export function openCorpus(folder: string): Corpus {
   const summary = readSummary(folder);
   const languages = loadLanguages(folder);
@@ -108,14 +108,16 @@ export function openCorpus(folder: string): Corpus {
       check(split);
       const file = join(folder, `${sequencePrefix(split, summary.source, summary.target, summary[side])}.txt`);
       if (!existsSync(file)) {
-        throw new InputError('the corpus keeps the text of validation and test splits made from text only', { file });
+        throw new InputError('a corpus has text only for validation and test splits that were prepared from text', {
+          file,
+        });
       }
       return readText(file).split('\n').slice(0, -1);
     },
   };
 }
 
-/** Name of a split's files without their endings, as fairseq has it: `train.en-de.en`. */
+/** Base name of a split's files, as in fairseq: `train.en-de.en`. */
 export function sequencePrefix(split: string, source: string, target: string, language: string): string {
   return `${split}.${source}-${target}.${language}`;
 }
@@ -163,15 +165,15 @@ function meanLength(summary: CorpusSummary, side: 'source' | 'target'): number {
   return train && train.pairs > 0 ? train[side].tokens / train.pairs + 1 : Number.NaN;
 }
 
-/** Kept in the corpus: what it was made from, and how. Tells whether an interrupted preparation may go on. */
+/** Stored in the corpus: what it was made from, and how. Decides whether an interrupted preparation may continue. */
 const recordFile = 'prepared-from.json';
 
-/** A corpus made from the same files in the same way is already there. */
+/** A corpus made from the same files in the same way already exists. */
 export function isPrepared(out: string, record: string): boolean {
   return isCorpus(out) && recordOf(out) === record;
 }
 
-/** Refuses to replace what is not a corpus, and a corpus unless that is asked for. */
+/** Refuses to replace anything but a corpus, and a corpus unless requested. */
 export function checkDestination(out: string, overwrite: boolean): void {
   if (!existsSync(out) || (overwrite && isCorpus(out))) return;
   let entries: string[];
@@ -187,13 +189,13 @@ export function checkDestination(out: string, overwrite: boolean): void {
   throw new InputError(sentence, { file: out });
 }
 
-/** `OUT.partial`, the folder a corpus is made in: the unfinished one of this very preparation, or a new one. */
+/** `OUT.partial`, the working folder of a preparation: the unfinished one of this preparation, or a new one. */
 export function openPartial(out: string, record: string): string {
   const folder = `${resolve(out)}.partial`;
   try {
     if (existsSync(folder) && recordOf(folder) !== record) {
       if (readdirSync(folder).length > 0 && recordOf(folder) === undefined) {
-        throw new InputError('the folder is in the way of a preparation; remove or rename it', { file: folder });
+        throw new InputError('the folder blocks the preparation; remove or rename it', { file: folder });
       }
       rmSync(folder, { recursive: true });
     }
@@ -205,8 +207,8 @@ export function openPartial(out: string, record: string): string {
   return folder;
 }
 
-/** Gives the complete folder its name, without what only an interrupted preparation needs. */
-export function publish(folder: string, out: string): void {
+/** Renames the complete folder, without the files that only an interrupted preparation needs. */
+export function publishCorpus(folder: string, out: string): void {
   for (const name of readdirSync(folder)) {
     if (/\.(done|checkpoint)\.json$|\.part$|\.tmp$/.test(name)) rmSync(join(folder, name));
   }

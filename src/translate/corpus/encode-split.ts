@@ -28,7 +28,7 @@ const linesPerCheckpoint = 100_000;
 
 /**
  * Writes the ids of one split into `folder`, in constant memory. A checkpoint every 100,000 lines lets an interrupted
- * run go on; as every pair is encoded by itself, the files come out the same.
+ * run continue; since every pair is encoded independently, the files are the same.
  */
 export async function encodeSplit(
   folder: string,
@@ -47,7 +47,7 @@ export async function encodeSplit(
   const target = await textPipeline(languages.target.config, languages.target);
   const types = [idTypeFor(languages.source.vocabulary.size), idTypeFor(languages.target.vocabulary.size)];
   const saved = existsSync(checkpointFile) ? (JSON.parse(readText(checkpointFile)) as Checkpoint) : undefined;
-  // Without its unfinished files (the last run stopped while finishing them) a checkpoint is of no use.
+  // Without its unfinished files (the last run stopped while finishing them) a checkpoint is useless.
   const resume =
     saved && holds(prefix(names[0]), types[0], saved.source) && holds(prefix(names[1]), types[1], saved.target)
       ? saved
@@ -109,9 +109,9 @@ export async function encodeSplit(
 }
 
 export interface Filters {
-  /** Most words on either side, before byte pair encoding. Default 175. */
+  /** Maximum words on either side, before byte pair encoding. Default 175. */
   readonly maxLength: number;
-  /** Most tokens on either side, after byte pair encoding, the end of the sentence counted. Default 1,024. */
+  /** Maximum tokens on either side, after byte pair encoding, including its end. Default 1,024. */
   readonly maxTokens: number;
   /** Largest ratio between the numbers of words of the two sides. Default no limit. */
   readonly ratio?: number;
@@ -138,16 +138,16 @@ export function rejectWords(source: number, target: number, filters: Filters): F
   return undefined;
 }
 
-/** Of pairs whose ends are counted, as `model.maxPositions` counts them. */
-export function rejectTokens(source: number, target: number, filters: Filters): FilterReason | undefined {
+/** Including ends, as `model.maxPositions` counts them. */
+function rejectTokens(source: number, target: number, filters: Filters): FilterReason | undefined {
   return Math.max(source, target) > filters.maxTokens ? 'tokens' : undefined;
 }
 
-/** Counts the pairs of a split while they are written. */
+/** Counts the pairs of a split as they are written. */
 export class Tally {
   private readonly split: SplitSummary;
 
-  /** Goes on from the counts of an interrupted run. */
+  /** Continues from the counts of an interrupted run. */
   constructor(resume: SplitSummary = emptySplit()) {
     this.split = structuredClone(resume);
   }

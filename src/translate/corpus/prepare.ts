@@ -15,7 +15,7 @@ import {
   isCorpus,
   isPrepared,
   openPartial,
-  publish,
+  publishCorpus,
   readSummary,
   type SplitSummary,
   sequencePrefix,
@@ -36,22 +36,22 @@ export interface PrepareOptions {
   /** Replace a corpus that is already at `out`. Default false. */
   readonly overwrite?: boolean;
   readonly learning: LearningOptions;
-  /** Take languages that are ready instead of learning them; training text is then optional. */
+  /** Use given languages instead of learning them; training text is then optional. */
   readonly languages?: Languages;
 }
 
-/** Where the preparation stands: lines of a file done. */
+/** Progress of the preparation: lines of a file done. */
 export type PrepareProgress = (stage: string, lines: number) => void;
 
 export interface Prepared {
   readonly summary: CorpusSummary;
-  /** The same corpus was there already. */
+  /** The same corpus already existed. */
   readonly reused: boolean;
 }
 
 /**
- * Makes a corpus of ids from parallel text files. Everything is written into `OUT.partial`, which takes the name `out`
- * when it is complete; after an interruption, the same call goes on where the last one stopped and ends with the same
+ * Makes a corpus of ids from parallel text files. Everything is written to `OUT.partial`, which is renamed to `out`
+ * when it is complete; after an interruption, the same call continues where the last one stopped and ends with the same
  * bytes.
  */
 export async function prepareTranslation(options: PrepareOptions, progress?: PrepareProgress): Promise<Prepared> {
@@ -64,7 +64,7 @@ export async function prepareTranslation(options: PrepareOptions, progress?: Pre
   if (isPrepared(options.out, record)) return { summary: readSummary(options.out), reused: true };
   checkDestination(options.out, options.overwrite ?? false);
 
-  // The small files first: a mistake in them should not show after hours of work on the training text.
+  // The small files first: a mistake in them should not show up after hours of work on the training text.
   for (const files of splits) if (files.split !== 'train') await checkText(files);
   const folder = openPartial(options.out, record);
   if (!isCorpus(folder)) {
@@ -96,7 +96,7 @@ export async function prepareTranslation(options: PrepareOptions, progress?: Pre
     });
   }
   const summary = readSummary(folder);
-  publish(folder, options.out);
+  publishCorpus(folder, options.out);
   return { summary, reused: false };
 }
 
@@ -203,7 +203,7 @@ function nothingLeft({ filtered }: SplitSummary, file: string): InputError {
   return new InputError(`no training pair is left after filtering (${why})`, { file });
 }
 
-/** Keeps the untouched lines beside the ids: scores are computed against them. */
+/** Keeps the original lines with the ids: scores are computed against them. */
 async function copyText(from: string, to: string): Promise<void> {
   if (existsSync(to)) return;
   const part = `${to}.part`;
@@ -212,7 +212,7 @@ async function copyText(from: string, to: string): Promise<void> {
   renameSync(part, to);
 }
 
-/** What is given and what is to be learned for one language. */
+/** What is given and what must be learned for one language. */
 export interface LanguageRequest {
   readonly config: PipelineConfig;
   readonly tokenizerJson?: string;
@@ -239,7 +239,7 @@ export interface LearningOptions {
 }
 
 /** Reads the training text once and completes both languages: merge operations, units, vocabulary. */
-export async function learnLanguages(
+async function learnLanguages(
   requests: { readonly source: LanguageRequest; readonly target: LanguageRequest },
   files: { readonly source: string; readonly target: string },
   options: LearningOptions,
@@ -270,7 +270,7 @@ export async function learnLanguages(
   return { source: languages[0], target: languages[1] };
 }
 
-/** The vocabulary that the tokeniser of another tool brings. */
+/** The vocabulary of another tool's tokeniser. */
 function ownVocabulary({ tokenizerJson, sentencePiece }: TokenizerFiles): Vocabulary | undefined {
   if (tokenizerJson !== undefined) return huggingFaceTokenizer(tokenizerJson).vocabulary;
   return sentencePiece && sentencePieceTokenizer(sentencePiece).vocabulary;

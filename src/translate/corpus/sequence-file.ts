@@ -15,11 +15,11 @@ import { InputError } from '../../errors.js';
 import { fileError, readBytes, writeFileAtomic } from '../../files.js';
 
 /**
- * Sequences of token ids on disk, in fairseq's memory-mapped layout, so that either tool reads the other's files.
+ * Sequences of token ids on disk, in fairseq's memory-mapped layout, so either tool can read the other's files.
  * `PREFIX.bin` holds the ids of all sequences one after the other; `PREFIX.idx` is, little-endian and without padding:
  * the 9 bytes `MMIDIDX\0\0`, u64 version 1, u8 code of the id type, u64 N, N × i32 lengths, N × i64 byte offsets.
  *
- * The lengths and offsets are kept in memory (12 bytes a sequence), the ids are read where they are needed: the
+ * The lengths and offsets are kept in memory (12 bytes per sequence), the ids are read when needed: the
  * operating system's cache does what a memory map would.
  */
 export class SequenceFile {
@@ -105,7 +105,7 @@ export function idTypeFor(vocabularySize: number): IdType {
 }
 
 export const magic = Buffer.from('MMIDIDX\0\0', 'latin1');
-export const headerBytes = magic.length + 8 + 1 + 8;
+const headerBytes = magic.length + 8 + 1 + 8;
 
 function readIndex(path: string): { type: IdType; lengths: Int32Array; offsets: Float64Array } {
   const content = readBytes(path);
@@ -133,7 +133,7 @@ function readIndex(path: string): { type: IdType; lengths: Int32Array; offsets: 
   return { type, lengths, offsets };
 }
 
-/** How much of a file is complete: where to go on after an interruption. */
+/** How much of a file is complete: where to continue after an interruption. */
 export interface WrittenSequences {
   readonly sequences: number;
   readonly ids: number;
@@ -141,7 +141,7 @@ export interface WrittenSequences {
 
 /**
  * Writes a `SequenceFile` in constant memory. Until `finish`, ids and lengths grow in `PREFIX.bin.part` and
- * `PREFIX.len.part`; given what was complete at the last `flush`, a new writer cuts off the rest and goes on.
+ * `PREFIX.len.part`; given what was complete at the last `flush`, a new writer cuts off the rest and continues.
  */
 export class SequenceWriter {
   private readonly ids: AppendedFile;
@@ -166,7 +166,7 @@ export class SequenceWriter {
     this.written = { sequences: this.written.sequences + 1, ids: this.written.ids + ids.length };
   }
 
-  /** Everything appended so far is on the disk when this returns. */
+  /** Flushes everything appended so far to disk. */
   flush(): WrittenSequences {
     this.ids.sync();
     this.lengths.sync();
@@ -182,7 +182,7 @@ export class SequenceWriter {
     rmSync(`${this.prefix}.len.part`);
   }
 
-  /** Leaves the files as they are, to be resumed. */
+  /** Closes the files so that writing can resume. */
   close(): void {
     this.ids.close();
     this.lengths.close();
@@ -210,7 +210,7 @@ export class SequenceWriter {
   }
 }
 
-/** The unfinished files of a writer hold at least these sequences, so that a new writer can go on from them. */
+/** Whether a writer's unfinished files hold at least these sequences, so that a new writer can continue from them. */
 export function holds(prefix: string, type: IdType, { sequences, ids }: WrittenSequences): boolean {
   const size = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? -1;
   return size(`${prefix}.bin.part`) >= ids * type.bytes && size(`${prefix}.len.part`) >= sequences * 4;
@@ -218,7 +218,7 @@ export function holds(prefix: string, type: IdType, { sequences, ids }: WrittenS
 
 const bufferBytes = 1 << 20;
 
-/** A file that grows at its end through a buffer. */
+/** A file that is appended to through a buffer. */
 class AppendedFile {
   private readonly file: number;
   private buffer = Buffer.allocUnsafe(bufferBytes);

@@ -12,7 +12,7 @@ export interface PairBlock {
   readonly target: readonly string[];
 }
 
-/** Two files side by side, in blocks; files of different length are refused with both counts. */
+/** Two files side by side, in blocks; files of different length are rejected with both counts. */
 export async function* readPairs(sourceFile: string, targetFile: string): AsyncGenerator<PairBlock> {
   const sides = [new Side(sourceFile), new Side(targetFile)];
   try {
@@ -74,12 +74,12 @@ class Side {
   }
 }
 
-/** No sentence is this long: a file without line feeds is stopped here instead of filling the memory. */
+/** No sentence is this long: a file without line feeds fails here instead of filling the memory. */
 const longestLine = 64 * 2 ** 20;
 
 /**
  * The lines of a UTF-8 text file, plain or gzip (by content, not by name), in blocks as they are read. Lines end at a
- * line feed alone, as U+2028 and the like occur inside sentences; a carriage return before it and a byte order mark at
+ * line feed only, since U+2028 and the like occur inside sentences; a carriage return before it and a byte order mark at
  * the start are dropped.
  */
 export async function* readLines(path: string): AsyncGenerator<string[]> {
@@ -98,7 +98,7 @@ export async function* readLines(path: string): AsyncGenerator<string[]> {
   }
 }
 
-/** The lines of a stream of UTF-8 bytes; `name` stands for it in errors. */
+/** The lines of a stream of UTF-8 bytes; `name` is used in errors. */
 export async function* decodeLines(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<string[]> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let line = 1;
@@ -123,7 +123,7 @@ export async function* decodeLines(chunks: AsyncIterable<Uint8Array>, name: stri
       pending.push(chunk);
       pendingBytes += chunk.length;
       if (pendingBytes > longestLine) {
-        throw new InputError('the line is longer than 64 MB, expected one sentence a line', { file: name, line });
+        throw new InputError('the line is longer than 64 MB, expected one sentence per line', { file: name, line });
       }
       continue;
     }

@@ -13,9 +13,9 @@ export interface DecodeOptions extends SearchOptions {
 }
 
 /**
- * Translates sentences under any policy as if each were read token by token: at each moment all that are under way ask
- * their models together, and one that is done makes room for the next. `sources` are token ids that end with `</s>`; the
- * results are in their order.
+ * Translates sentences under any policy as if each were read token by token: at each step all current sentences query
+ * their models together, and a finished one makes room for the next. `sources` are token ids that end with `</s>`; the
+ * results are in the same order.
  */
 export async function decodeBatch(
   models: readonly TokenModel[],
@@ -56,7 +56,7 @@ interface Running {
   readonly stream: TokenStream;
 }
 
-/** Each sentence asks what it has to, and goes on with the answers. */
+/** Each sentence asks its questions and continues with the answers. */
 async function takeTurn(models: readonly TokenModel[], running: readonly Running[]): Promise<void> {
   const turns = running.map(({ stream }) => ({ stream, asked: stream.questions() }));
   const answers = await ask(
@@ -71,8 +71,8 @@ async function takeTurn(models: readonly TokenModel[], running: readonly Running
 }
 
 /**
- * The same for policies that look at nothing, as wait-k: all sentences of a batch write their token i together, so that
- * their caches stay side by side. A source without a word before `</s>` is translated to nothing.
+ * The same for policies that look at nothing, such as wait-k: all sentences of a batch write token i together, so
+ * their caches stay aligned. An empty source gives an empty translation.
  */
 export async function decodeInLockstep(
   model: StepModel,
@@ -83,7 +83,7 @@ export async function decodeInLockstep(
   sources.forEach(({ length }, i) => {
     if (length > model.maxPositions) throw tooLong(length, model.maxPositions, i + 1);
   });
-  // The longest first: what was made for them has room for the others.
+  // The longest first: their arrays have room for the others.
   const order = sources.map((_, i) => i).sort((a, b) => sources[b].length - sources[a].length || a - b);
   const results = new Array<Decoded>(sources.length);
   const spare: Spare = {};
@@ -99,11 +99,11 @@ export async function decodeInLockstep(
   return results;
 }
 
-/** Arrays of caches that are not used any more: filling new ones would take longer than computing what is in them. */
+/** Arrays of unused caches: filling new ones would take longer than computing their content. */
 interface Spare {
   memory?: Float32Array[];
   target?: Float32Array[];
-  /** The other one of two caches of the target that take turns while a beam changes its order. */
+  /** The second of two target caches that alternate when a beam is reordered. */
   other?: Float32Array[];
 }
 
@@ -124,8 +124,8 @@ async function decodeTogether(model: StepModel, all: readonly Known[], spare: Sp
 async function writeAll(model: StepModel, all: readonly Known[], spare: Spare): Promise<void> {
   const sources = all.map(({ source }) => source);
   const lengths = sources.map(({ length }) => length);
-  // What a unidirectional encoder makes of a token does not depend on those after it: all are encoded at once, and a
-  // sentence sees as many as it has read.
+  // A unidirectional encoding does not depend on later tokens: all are encoded at once, and a
+  // sentence sees those it has read.
   const memory = model.reencodes ? model.source(all.length).memory : await model.encode(sources, lengths, spare.memory);
   const sentences = all.map(({ sentence }) => sentence);
   const target = model.target(all.length, spare.target);
@@ -151,7 +151,7 @@ function readOn({ sentence, source }: Known): boolean {
   return sentence.read > before;
 }
 
-/** Keys and values of the source for every hypothesis of the active sentences, new for those that have read on. */
+/** Keys and values of the source for every hypothesis of the active sentences, new for those that have read more. */
 async function encodeAgain(model: StepModel, active: readonly Known[], changed: readonly Known[]): Promise<Cache> {
   const memory = await model.encode(
     changed.map(({ source }) => source),
@@ -166,21 +166,21 @@ async function encodeAgain(model: StepModel, active: readonly Known[], changed: 
 
 /** Sentences that write together: one column of the caches for each hypothesis of each, in order. */
 export interface Group {
-  /** Some may be done already: their columns are left where they are until it pays to close up around them. */
+  /** Some may be finished: their columns stay until compaction pays off. */
   readonly sentences: readonly Sentence[];
   readonly target: Cache;
   /** Keys and values of the source. */
   readonly memory: Cache;
-  /** Arrays for the target's cache when its columns change their order. */
+  /** Arrays for the target's cache when its columns are reordered. */
   readonly other?: Float32Array[];
 }
 
-/** Share of the columns that may belong to sentences that are done. */
+/** Share of the columns that may belong to finished sentences. */
 const IDLE = 1 / 8;
 
 /**
- * One target token for every hypothesis of every sentence that is not done, all of the same length. Whatever the target's
- * cache lacks of what is written is taken in first. Returns the group of those that go on.
+ * One target token for every hypothesis of every unfinished sentence, all of the same length. Written tokens missing from the target's
+ * cache are processed first. Returns the group of those that continue.
  */
 export async function writeRound(model: StepModel, group: Group): Promise<Group> {
   const { sentences, target, memory } = group;
@@ -192,7 +192,7 @@ export async function writeRound(model: StepModel, group: Group): Promise<Group>
     lengths: rows.map(() => target.length),
     visible: rows.map(({ sentence }) => (sentence.search.done ? 1 : sentence.read)),
   });
-  /** Columns of sentences that go on, and of all. */
+  /** Columns of sentences that continue, and of all. */
   const [kept, all]: [number[], number[]] = [[], []];
   let first = 0;
   for (const sentence of sentences) {
@@ -217,13 +217,13 @@ export async function writeRound(model: StepModel, group: Group): Promise<Group>
   };
 }
 
-/** What a decoder takes in of written tokens, `</s>` before them, after the first `length`. */
+/** The written tokens, preceded by `</s>`, that a decoder still has to process after the first `length`. */
 function taken(tokens: readonly number[], length: number): number[] {
   return length === 0 ? [special.eos, ...tokens] : tokens.slice(length - 1);
 }
 
-/** The group after something was read, over the new keys and values of the source if there are any. */
-export function afterReading(model: StepModel, group: Group, memory: Cache = group.memory): Group {
+/** The group after a read, with the new keys and values of the source if there are any. */
+function afterReading(model: StepModel, group: Group, memory: Cache = group.memory): Group {
   const { sentences, target, other } = group;
   return { sentences, memory, target: model.redecodes ? model.target(target.batch, target.storage) : target, other };
 }

@@ -4,18 +4,18 @@ import { special } from '../text/vocabulary.js';
 import { Cache, type SourceCache, type StepModel } from './step-model.js';
 import { type Answers, answerRow, type Question, ReachOf, stackedAnswers, type TokenModel } from './token-model.js';
 
-/** What the Transformer keeps of one sentence. */
+/** The Transformer's state for one sentence. */
 export interface IncrementalState {
   readonly encoded: EncodedSource;
   readonly prefixes: DecodedPrefixes;
 }
 
 /**
- * The Transformer as a model for any policy: what it has computed of a sentence is kept in its state, and what is new is
- * computed for all sentences together, whatever their lengths.
+ * The Transformer as a model for any policy: what it has computed for a sentence is kept in its state, and what is new is
+ * computed for all sentences together, regardless of their lengths.
  */
 export class IncrementalModel extends ReachOf<StepModel> implements TokenModel<IncrementalState> {
-  /** One for each call that is under way, most often one. */
+  /** One for each call that is in progress, usually one. */
   private readonly idle: JoinedCaches[] = [];
 
   begin(): IncrementalState {
@@ -44,7 +44,7 @@ export class IncrementalModel extends ReachOf<StepModel> implements TokenModel<I
         ended: source[read - 1] === special.eos,
         kept: question.written === undefined ? undefined : question.written + 1,
       };
-      // What is decoded for another wait may be asked for again, that for another number of source tokens will not.
+      // Decodings for another wait may be needed again; those for another number of source tokens will not.
       return redecode
         ? { ...common, key: `${REDECODED}${read}`, group: REDECODED, visible: () => read }
         : { ...common, key: `wait ${wait}`, visible: (position) => Math.min(position + wait, read) };
@@ -70,14 +70,14 @@ const REDECODED = 'redecoded ';
 
 /** The decoder of one sentence after some target tokens. */
 interface DecodedPrefix {
-  /** What was taken in, the start token first. */
+  /** Processed tokens, the start token first. */
   inputs: readonly number[];
   readonly cache: Cache;
   /** Source tokens that the last position saw. */
   visible: number;
-  /** What comes next; there once something was taken in. */
+  /** What comes next; set once something was processed. */
   answer: Answers | undefined;
-  /** The heads whose attention the answer has. */
+  /** The heads whose attention the answer contains. */
   heads: readonly number[] | undefined;
 }
 
@@ -85,7 +85,7 @@ interface DecodedPrefix {
 type DecodedPrefixes = Map<string, readonly DecodedPrefix[]>;
 
 /**
- * Where caches of several sentences lie side by side for one run of the model. It is used again for the next, and what
+ * Caches of several sentences packed together for one run of the model. It is reused for the next, and what
  * has not changed is not copied again.
  */
 class JoinedCaches {
@@ -115,21 +115,21 @@ interface TargetQuestion {
   /** The start token and what is written. */
   readonly inputs: readonly number[];
   readonly memory: Cache;
-  /** The heads whose attention is wanted, counted over all layers from 0. */
+  /** The heads whose attention is requested, counted over all layers from 0. */
   readonly heads?: readonly number[];
-  /** The end of the source is among what is seen at last. */
+  /** The last position sees the end of the source. */
   readonly ended: boolean;
-  /** Inputs that are decoded for good; the others may have to see more of the source another time. Default all. */
+  /** Inputs whose decoding is final; the others may have to see more of the source later. Default all. */
   readonly kept?: number;
-  /** The key of prefixes that see of the source what this question does. */
+  /** The key of prefixes that see the same part of the source as this question. */
   readonly key: string;
-  /** Nothing is kept under other keys of this group than those that are asked for. */
+  /** Only requested keys of this group are kept. */
   readonly group?: string;
   /** Source tokens that a target position, from 0, sees. */
   readonly visible: (position: number) => number;
 }
 
-/** What comes next for each question, after taking in what its decoded prefix lacks, of all questions together. */
+/** What comes next for each question, after decoding the rest of its prefix, for all questions together. */
 async function answersTo(
   model: StepModel,
   questions: readonly TargetQuestion[],
@@ -145,7 +145,7 @@ async function answersTo(
     if (kept === decoded.inputs.length) continue;
     decoded.inputs = decoded.inputs.slice(0, kept);
     decoded.cache.truncate(kept);
-    // The answer is that to another question.
+    // The answer belongs to another question.
     decoded.visible = -1;
   }
   return answers;
@@ -155,7 +155,7 @@ interface Row extends TargetQuestion {
   readonly decoded: DecodedPrefix;
 }
 
-/** For each question a prefix of its own that holds a beginning of its inputs; it takes the place of the earlier ones. */
+/** For each question its own prefix that holds the start of its inputs; it replaces the earlier ones. */
 function assigned(model: StepModel, questions: readonly TargetQuestion[]): Row[] {
   const now = new Map<DecodedPrefixes, Map<string, DecodedPrefix[]>>();
   const taken = new Set<DecodedPrefix>();
@@ -174,7 +174,7 @@ function assigned(model: StepModel, questions: readonly TargetQuestion[]): Row[]
   return rows;
 }
 
-/** The longest prefix that the inputs continue, a copy of it if it is taken, or an empty one. */
+/** The longest prefix that the inputs continue, copied if it is in use, or an empty one. */
 function continued(
   model: StepModel,
   { prefixes, key, inputs, visible, heads }: TargetQuestion,
@@ -198,7 +198,7 @@ function continued(
   return decoded;
 }
 
-/** Rows that can run together: those that begin, and of the others those that take in as many tokens. */
+/** Rows that can run together: new ones, and those that process equally many tokens. */
 function runningTogether(rows: readonly Row[]): Row[][] {
   const groups = new Map<number, Row[]>();
   for (const row of rows) {
@@ -208,7 +208,7 @@ function runningTogether(rows: readonly Row[]): Row[][] {
   return [...groups.values()];
 }
 
-/** What is taken in at once: all next positions that see the same of the source. */
+/** Tokens to process at once: all next positions that see the same part of the source. */
 function nextInputs({ decoded, inputs, visible }: Row): readonly number[] {
   const first = decoded.inputs.length;
   let end = first + 1;
@@ -225,7 +225,7 @@ async function takeIn(model: StepModel, rows: readonly Row[], joined: JoinedCach
   const target = alone ? caches[0] : joined.target(caches);
   const seen = rows.map(({ decoded, visible }) => visible(decoded.inputs.length));
   const answers = await model.write(target, alone ? memories[0] : joined.memory(memories), {
-    // Rows without a past may be shorter. They begin later, and what stands before their position 0 is not seen.
+    // Rows without a past may be shorter. They begin later, and what precedes their position 0 is hidden.
     tokens: added.map((tokens) => [...new Array<number>(most - tokens.length).fill(special.pad), ...tokens]),
     lengths: caches.map(({ length }, i) => length - (most - added[i].length)),
     visible: seen,
@@ -244,9 +244,9 @@ async function takeIn(model: StepModel, rows: readonly Row[], joined: JoinedCach
   }
 }
 
-/** Places of the chosen heads among those of all layers. */
+/** Indices of the chosen heads among those of all layers. */
 function chosenHeads({ attention }: StepModel, { layer, heads }: AttentionChoice): readonly number[] {
-  if (attention === undefined) throw new TypeError('this model does not tell its attention');
+  if (attention === undefined) throw new TypeError('this model does not expose its attention');
   const below = attention.heads * ((layer ?? Math.ceil((2 * attention.layers) / 3)) - 1);
   const all = Array.from({ length: attention.heads }, (_, h) => h + 1);
   return (heads ?? all).map((head) => below + head - 1);
@@ -263,7 +263,7 @@ function meanAttention({ data, shape }: Value, row: number, heads: readonly numb
   return mean;
 }
 
-/** What a model keeps of the source of one sentence. */
+/** A model's state for the source of one sentence. */
 export interface EncodedSource {
   /** What a unidirectional encoder has read. */
   source: SourceCache;
@@ -271,19 +271,19 @@ export interface EncodedSource {
   readonly memories: Map<number, Cache>;
 }
 
-export function nothingEncoded(model: StepModel): EncodedSource {
+function nothingEncoded(model: StepModel): EncodedSource {
   return { source: model.source(1), memories: new Map() };
 }
 
-/** The first `read` of the tokens that are known of a source. */
+/** The first `read` of the known tokens of a source. */
 export interface SourceQuestion {
   readonly encoded: EncodedSource;
   readonly source: readonly number[];
   readonly read: number;
 }
 
-/** Keys and values of the source for each question; for unidirectional encoders there may be more than it asks for. */
-export async function memoriesOf(model: StepModel, questions: readonly SourceQuestion[]): Promise<Cache[]> {
+/** Keys and values of the source for each question; for unidirectional encoders there may be more than it needs. */
+async function memoriesOf(model: StepModel, questions: readonly SourceQuestion[]): Promise<Cache[]> {
   if (model.reencodes) await reencode(model, questions);
   else {
     await encodeWhole(model, questions);
@@ -292,7 +292,7 @@ export async function memoriesOf(model: StepModel, questions: readonly SourceQue
   return questions.map(({ encoded, read }) => encoded.memories.get(read) ?? encoded.source.memory);
 }
 
-/** Encodes tokens one by one behind those that are encoded, of all sentences together. For unidirectional encoders. */
+/** Encodes further tokens one by one, for all sentences together. For unidirectional encoders. */
 export async function readOn(model: StepModel, questions: readonly SourceQuestion[]): Promise<void> {
   const lacking = (): SourceQuestion[] => {
     const found = new Map<EncodedSource, SourceQuestion>();
@@ -336,7 +336,7 @@ async function reencode(model: StepModel, questions: readonly SourceQuestion[]):
   for (const [i, { encoded, read }] of lacking.entries()) encoded.memories.set(read, encodings[i]);
 }
 
-/** What follows a token does not change its encoding by a unidirectional encoder: a complete source is encoded at once. */
+/** Later tokens do not change a unidirectional encoding: a complete source is encoded at once. */
 async function encodeWhole(model: StepModel, questions: readonly SourceQuestion[]): Promise<void> {
   const whole = new Map<EncodedSource, SourceQuestion>();
   for (const { encoded, source } of questions) {

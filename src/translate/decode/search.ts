@@ -8,11 +8,11 @@ export interface SearchOptions {
   readonly beam?: number;
   /** Whether the model may end the sentence before it has seen the end of the source. Default `allow`. */
   readonly earlyEnd?: 'allow' | 'block';
-  /** α: finished hypotheses are compared by Σ log p / length^α, the end counted. Default 1, the mean; 0: the sum. */
+  /** α: finished hypotheses are compared by Σ log p / length^α, including the end. Default 1, the mean; 0: the sum. */
   readonly lengthPenalty?: number;
   /**
-   * Tokens that are tried further with the beam before each token is written while the source goes on: the first token of
-   * the best attempt is written (Zheng et al. 2019, speculative beam search). Delays stay; computing takes longer.
+   * Tokens that the beam looks ahead before each token is written, until the source ends: the first token of
+   * the best attempt is written (Zheng et al. 2019, speculative beam search). Delays do not change; computation takes longer.
    * Default 0: the best token is written at once.
    */
   readonly speculate?: number;
@@ -31,7 +31,7 @@ export const searchDefaults: Required<SearchOptions> = {
   maxLength: { ratio: 2, extra: 10 },
 };
 
-/** The model's best next tokens, for each of several hypotheses: rows of `width` in falling order. */
+/** The model's best next tokens, for each of several hypotheses: rows of `width` in descending order. */
 export interface Candidates {
   readonly width: number;
   readonly tokens: Int32Array;
@@ -39,7 +39,7 @@ export interface Candidates {
   readonly scores: Float32Array;
 }
 
-/** How many candidates a search needs: each hypothesis may end, and it may have to pass over an end. */
+/** How many candidates a search needs: each hypothesis may end, and it may have to skip an end. */
 export function candidatesFor(beam: number): number {
   return 2 * beam + 1;
 }
@@ -58,7 +58,7 @@ interface Hypothesis {
 
 /** What is tried before a token is written. */
 interface Attempt extends Hypothesis {
-  /** Log p of the first token that is not written yet. */
+  /** Log p of the first unwritten token. */
   readonly first: number;
   /** It has ended. */
   readonly ended: boolean;
@@ -66,19 +66,19 @@ interface Attempt extends Hypothesis {
 
 /**
  * The search for the translation of one sentence: one hypothesis, extended greedily, while the end of the source is
- * not known, and from then on beam search with the score Σ log p / length^α, the end counted (appendix B: α = 1).
- * It is independent of models: it takes candidates and says which hypotheses go on.
+ * not known, and from then on beam search with the score Σ log p / length^α, including the end (appendix B: α = 1).
+ * It is independent of models: it takes candidates and says which hypotheses continue.
  */
 export class Search {
   hypotheses: readonly Hypothesis[] = [{ tokens: [], score: 0 }];
   private readonly finished: Hypothesis[] = [];
   private over = false;
   private early = false;
-  /** What is written, and attempts to go on that have ended, while others are tried. */
+  /** What is written, and finished attempts to continue, while others are tried. */
   private draft: { readonly written: Hypothesis; readonly ended: Attempt[] } | undefined;
   private readonly options: Required<SearchOptions>;
 
-  /** `most`: no output can be longer than this, whatever the options say. */
+  /** `most`: maximum length of an output, regardless of the options. */
   constructor(
     {
       beam = searchDefaults.beam,
@@ -103,17 +103,17 @@ export class Search {
     return this.early;
   }
 
-  /** It tries how to go on: nothing is to be read before it has written. */
+  /** It is looking ahead: nothing may be read before it has written. */
   get drafting(): boolean {
     return this.draft !== undefined;
   }
 
-  /** Target tokens of each hypothesis; while it tries how to go on, those that are written. */
+  /** Target tokens of each hypothesis; while it looks ahead, those that are written. */
   get length(): number {
     return (this.draft?.written ?? this.hypotheses[0])?.tokens.length ?? 0;
   }
 
-  /** Tokens of the best translation, without the end; while the search goes on, of the best hypothesis. */
+  /** Tokens of the best translation, without the end; while the search continues, of the best hypothesis. */
   get tokens(): readonly number[] {
     if (this.over && this.finished.length > 0) return this.ranked()[0].tokens;
     return (this.draft?.written ?? this.hypotheses[0]).tokens;
@@ -128,7 +128,7 @@ export class Search {
   }
 
   /**
-   * Goes one token further. Returns for each hypothesis that is left the place of the one before that it continues.
+   * Advances by one token. Returns for each remaining hypothesis the index of the one it continues.
    *
    * @param row where this sentence's hypotheses begin among the candidates
    * @param source number of source tokens if the end of the source has been read, its end not counted
@@ -158,7 +158,7 @@ export class Search {
     return this.commit(this.hypotheses[0], token, score);
   }
 
-  /** Writes a token while the source goes on; its end ends the sentence early. */
+  /** Writes a token while the source continues; its end ends the sentence early. */
   private commit(written: Hypothesis, token: number, score: number): readonly number[] {
     this.draft = undefined;
     this.hypotheses = [written];
@@ -170,7 +170,7 @@ export class Search {
     return this.finish();
   }
 
-  /** One token further with all attempts; after enough of them, the first token of the best is written. */
+  /** Advances all attempts by one token; after enough of them, the first token of the best is written. */
   private tryOn(candidates: Candidates, row: number): readonly number[] {
     const { beam, earlyEnd, speculate } = this.options;
     const { written, ended } = this.draft ?? { written: this.hypotheses[0], ended: [] };
@@ -207,7 +207,7 @@ export class Search {
     for (const [place, { parent, token, score }] of ranked.entries()) {
       const hypothesis = this.hypotheses[parent];
       if (token === special.eos) {
-        // An end counts only among the best: one that is proposed further down has lost already.
+        // An end counts only among the best: one proposed further down has already lost.
         if (place < beam) this.finished.push({ tokens: hypothesis.tokens, score });
       } else if (next.length < beam) {
         next.push({ tokens: [...hypothesis.tokens, token], score });
@@ -216,7 +216,7 @@ export class Search {
     }
     if (this.finished.length >= beam) return this.finish();
     if (next[0].tokens.length >= limit) {
-      // Cut off: the current hypotheses count as they are, unless one has ended by itself.
+      // Cut off: the current hypotheses count, unless one has ended by itself.
       if (this.finished.length === 0) this.finished.push(...next);
       return this.finish();
     }
@@ -255,7 +255,7 @@ export class Search {
 export interface Decoded {
   /** Without the end of the sentence. */
   readonly tokens: Int32Array;
-  /** Source tokens that were read before each of them, the end of the source not counted. */
+  /** Source tokens read before each of them, excluding the end of the source. */
   readonly delays: Int32Array;
   /** Source tokens that were read when the translation ended, counted in the same way. */
   readonly end: number;
@@ -265,10 +265,10 @@ export interface Decoded {
   readonly nbest?: readonly ScoredTokens[];
 }
 
-/** A sentence on its way from source to target: what has been read, what is written, and what the policy wants next. */
+/** A sentence being translated: what has been read, what is written, and what the policy wants next. */
 export class Sentence {
   readonly search: Search;
-  /** Source tokens read, the end counted as one. */
+  /** Source tokens read, counting the end as one. */
   read = 0;
   /** The end of the source has been read. */
   ended = false;
@@ -290,7 +290,7 @@ export class Sentence {
     return { read, ended, written: this.search.length };
   }
 
-  /** What to do where the policy need not look at anything. */
+  /** What to do if the policy need not look at anything. */
   get next(): Action {
     return this.decide([]);
   }
@@ -310,7 +310,7 @@ export class Sentence {
     this.ended = isEnd;
   }
 
-  /** The source ended without a word: there is nothing to translate, and the model is not asked. */
+  /** The source is empty: there is nothing to translate, and the model is not called. */
   takeNothing(): void {
     this.take(true);
     this.search.close();
@@ -337,5 +337,5 @@ export class Sentence {
 /** The model has no positions for a sentence, whose number may be given. */
 export function tooLong(length: number, most: number, number?: number): InputError {
   const sentence = number === undefined ? 'the sentence' : `sentence ${number}`;
-  return new InputError(`${sentence} has ${length} tokens with its end, the model reads at most ${most}`);
+  return new InputError(`${sentence} has ${length} tokens including its end, the model reads at most ${most}`);
 }

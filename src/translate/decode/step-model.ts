@@ -16,12 +16,12 @@ export interface StepProgram {
   close(): Promise<void>;
 }
 
-/** Properties of a model that its programs do not tell. */
+/** Properties of a model that its programs do not contain. */
 export interface StepShape {
   readonly width: number;
-  /** Longest sentence, its end counted. */
+  /** Longest sentence, including its end. */
   readonly maxPositions: number;
-  /** Largest beam that it proposes enough candidates for. */
+  /** Largest beam for which it proposes enough candidates. */
   readonly beam: number;
   readonly encoder: 'unidirectional' | 'bidirectional';
   /** What is written is re-decoded after every READ. */
@@ -31,7 +31,7 @@ export interface StepShape {
   readonly heads: number;
 }
 
-/** What is known of the source of some sentences. */
+/** What is known about the source of some sentences. */
 export interface SourceCache {
   /** Tokens encoded so far, for the encoder itself; undefined if it re-encodes all with every token. */
   readonly encoder: Cache | undefined;
@@ -39,25 +39,25 @@ export interface SourceCache {
   readonly memory: Cache;
 }
 
-/** What a decoder takes in: some tokens of each row, as many of all. */
+/** What a decoder processes: the same number of tokens for each row. */
 export interface StepRows {
   readonly tokens: readonly (readonly number[])[];
-  /** Tokens of each row that were taken in before. */
+  /** Tokens of each row processed before. */
   readonly lengths: readonly number[];
   /** Source tokens that each row may see. */
   readonly visible: readonly number[];
   /** Whether these are all. Only models that decide when to read need it. Default: false for each row. */
   readonly ended?: readonly boolean[];
-  /** Whether the attention over the source is wanted. Default false. */
+  /** Whether to return the attention over the source. Default false. */
   readonly attention?: boolean;
 }
 
-/** Answers, with the attention of every head if it was wanted: [B, layers · heads, S]. */
+/** Answers, with the attention of every head if requested: [B, layers · heads, S]. */
 export interface StepAnswers extends Answers {
   readonly weights?: Value;
 }
 
-/** A trained model, ready to read and write token by token. It holds no sentence: those are the caller's caches. */
+/** A trained model, ready to read and write token by token. It holds no sentences: those are in the caller's caches. */
 export class StepModel {
   readonly maxPositions: number;
   readonly beam: number;
@@ -65,11 +65,11 @@ export class StepModel {
   /** A bidirectional encoder: each token that is read changes the encoding of all before it. */
   readonly reencodes: boolean;
   private readonly width: number;
-  /** Its attention decides itself when to read, one token at a time. */
+  /** Its attention decides when to read, one token at a time. */
   readonly decides: boolean;
   /** It says how ready it is to write. */
   readonly tellsReadiness: boolean;
-  /** The decoder whose attention can be asked for; undefined if none can. */
+  /** The decoder that can return its attention; undefined if there is none. */
   readonly attention: { readonly layers: number; readonly heads: number } | undefined;
   private attending: Promise<StepProgram> | undefined;
 
@@ -141,16 +141,16 @@ export class StepModel {
     return memory;
   }
 
-  /** Takes in one or more tokens of each row and proposes the next one, or asks for more of the source. */
+  /** Processes one or more tokens of each row and proposes the next one, or asks for more of the source. */
   async write(target: Cache, memory: Cache, rows: StepRows): Promise<StepAnswers> {
     const { tokens, lengths, visible, ended = [], attention = false } = rows;
     const batch = tokens.length;
     const added = tokens[0].length;
-    if (this.decides && added !== 1) throw new RangeError('expected one token of each row');
+    if (this.decides && added !== 1) throw new RangeError('expected one token per row');
     const timeMajor = Array.from({ length: added * batch }, (_, i) => tokens[i % batch][Math.floor(i / batch)]);
     const into = target.room(added);
     const decoder = attention ? await this.attendingDecoder() : this.decoder;
-    // What no row may see yet need not be looked at. Attention that decides itself looks ahead.
+    // Source tokens that no row may see yet are skipped, except for attention that decides when to read.
     const seen = this.decides ? memory.length : Math.min(memory.length, Math.max(...visible));
     const outputs = await decoder.run(
       {
@@ -193,12 +193,12 @@ export class StepModel {
 
   private async attendingDecoder(): Promise<StepProgram> {
     if (this.decoder.outputs.includes('attention')) return this.decoder;
-    if (this.openAttending === undefined) throw new TypeError('this decoder does not tell its attention');
+    if (this.openAttending === undefined) throw new TypeError('this decoder does not expose its attention');
     this.attending ??= this.openAttending();
     return this.attending;
   }
 
-  /** The programs' inputs say what is kept: all whose names begin with their owner's. */
+  /** The programs' inputs define what is kept: all whose names begin with their owner's. */
   private cache(
     { inputs }: StepProgram,
     owner: 'encoder' | 'source' | 'decoder',
@@ -222,14 +222,14 @@ export function newName(name: string): string {
 }
 
 /**
- * Keys and values of attention that are computed once and kept: several tensors [length, B, D] under their names, one
- * column for each sentence. Time-major, so that a new step is appended in place and the rest is handed to the runtime
+ * Cached keys and values of attention: several named tensors [length, B, D], one
+ * column for each sentence. Time-major, so a new step is appended in place and the rest is passed to the runtime
  * without a copy.
  */
 export class Cache {
   private steps = 0;
 
-  /** @param arrays where to keep the steps; they are replaced by larger ones where they do not suffice */
+  /** @param arrays where to keep the steps; replaced by larger ones if too small */
   constructor(
     readonly names: readonly string[],
     readonly width: number,
@@ -243,7 +243,7 @@ export class Cache {
     return this.steps;
   }
 
-  /** The arrays, for another cache once this one is not used any more. */
+  /** The arrays, for another cache once this one is no longer used. */
   get storage(): Float32Array[] {
     return this.arrays;
   }
@@ -255,7 +255,7 @@ export class Cache {
     return Object.fromEntries(this.names.map((name, i) => [name, { data: this.arrays[i].subarray(0, size), shape }]));
   }
 
-  /** Where a program can write the next `added` steps before they are appended, so that nothing has to be copied. */
+  /** Where a program can write the next `added` steps before they are appended, to avoid copies. */
   room(added: number): Record<string, Float32Array> {
     const row = this.batch * this.width;
     this.reserve(this.steps + added);
@@ -275,14 +275,14 @@ export class Cache {
     this.steps += added;
   }
 
-  /** An empty cache in arrays that others have left. */
+  /** An empty cache in reused arrays. */
   static within(names: readonly string[], width: number, batch: number, arrays: Float32Array[]): Cache {
     return new Cache(names, width, batch, Math.floor((arrays[0]?.length ?? 0) / (batch * width)), arrays);
   }
 
   /**
-   * A cache with the given columns of this one, in that order; a column may be taken several times. With `arrays` to keep
-   * them in, which are not those of this cache.
+   * A cache with the given columns of this one, in that order; a column may occur several times. With `arrays` to keep
+   * them in, which must not be those of this cache.
    */
   select(columns: ArrayLike<number>, arrays?: Float32Array[]): Cache {
     const taken =
@@ -298,8 +298,8 @@ export class Cache {
   }
 
   /**
-   * A cache with the given columns of this one, in rising order. The others are closed up in place, without a new array:
-   * this object must not be used any more.
+   * A cache with the given columns of this one, in ascending order. The others are closed up in place, without a new array:
+   * this object must no longer be used.
    */
   narrowed(columns: readonly number[]): Cache {
     const { width, batch, arrays, steps } = this;
@@ -321,9 +321,9 @@ export class Cache {
   }
 
   /**
-   * Caches of one sentence each side by side. Aligned at the `end`, shorter ones have zeros before their first step, so
+   * Joins caches of one sentence each. Aligned at the `end`, shorter ones have zeros before their first step, so
    * that the next step of every sentence is appended in the same place; aligned at the `start`, after their last. With
-   * `arrays` to keep them in, what they held before may stand in place of the zeros.
+   * `arrays` to keep them in, their old content may appear instead of the zeros.
    */
   static join(caches: readonly Cache[], aligned: 'start' | 'end', arrays?: Float32Array[]): Cache {
     const [{ names, width }] = caches;
@@ -367,14 +367,14 @@ export class Cache {
     const size = this.capacity * this.batch * this.width;
     for (let i = 0; i < this.names.length; i++) {
       const larger = new Float32Array(size);
-      // There may be room for part of a step behind the last one.
+      // There may be room for part of a step after the last one.
       if (this.steps > 0) larger.set(this.arrays[i].subarray(0, this.steps * this.batch * this.width));
       this.arrays[i] = larger;
     }
   }
 }
 
-/** Rising numbers as runs of neighbours: the first of each run, and how many there are. */
+/** Ascending numbers as runs of neighbours: the first of each run, and how many there are. */
 function consecutive(numbers: readonly number[]): [first: number, count: number][] {
   const runs: [number, number][] = [];
   for (const number of numbers) {

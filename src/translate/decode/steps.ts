@@ -47,11 +47,11 @@ import { newName } from './step-model.js';
 
 /*
  * The two programs of incremental translation, over the parameters of `model/transformer.ts`. Everything is time-major:
- * B sentences, N new tokens, T tokens before them, S source tokens that have been encoded, width D. States are matrices
- * [N·B, D]: at one token for each sentence, changes of shape would be a third of the operations.
+ * B sentences, N new tokens, T tokens before them, S encoded source tokens, width D. States are matrices
+ * [N·B, D]: with one token per sentence, reshapes would be a third of the operations.
  *
- * Sentences of different lengths end together: the T steps of a cache hold the last `lengths[b]` ones of sentence b and
- * anything before them.
+ * Sentences of different lengths are aligned at the end: the T steps of a cache hold the last `lengths[b]` of sentence b and
+ * arbitrary values before them.
  */
 
 /** A program: its inputs, and what it does with them. */
@@ -65,21 +65,21 @@ export type Named = Readonly<Record<string, Tensor>>;
 /** N new steps of B sentences. */
 export type Size = readonly [steps: Dim, batch: Dim];
 
-/** How the decoder looks at the source, step by step. What is kept is [steps, B, D], under `<stem>.<layer>`. */
+/** How the decoder attends to the source, step by step. Caches are [steps, B, D], named `<stem>.<layer>`. */
 export interface SourceAttention {
-  /** Stems of what is kept of the source for each layer of the decoder. */
+  /** Stems of the source caches for each layer of the decoder. */
   readonly source: readonly string[];
-  /** Stems of what is kept of the target in addition to keys and values. */
+  /** Stems of the target caches besides keys and values. */
   readonly target: readonly string[];
-  /** Whether the decoder takes in one token of each sentence at a time, or several. */
+  /** Whether the decoder processes one token of each sentence at a time, or several. */
   readonly oneByOne: boolean;
   /** Inputs of the decoder that others do not have. */
   readonly inputs: InputTypes;
   /** What a layer keeps of newly encoded states x [N·B, D], in the order of `source`; `p` is its `encoder_attn`. */
   kept(p: Parameters, x: Tensor, size: Size): readonly Tensor[];
-  /** The name under which the encoder's output is kept itself. Default: it is not. */
+  /** The name under which the encoder's output is cached. Default: it is not. */
   readonly encoded?: string;
-  /** A decoder of its own in place of the usual one; see `decoderStep` for what it puts out. */
+  /** Replaces the usual decoder; see `decoderStep` for its outputs. */
   readonly decoder?: (candidates: number) => Step;
   /** The attention of each layer, and the additional outputs of the decoder after the last layer. */
   over(inputs: Named, size: Size): { layer(l: number, outputs: Record<string, Tensor>): Attend; outputs(): Outputs };
@@ -88,7 +88,7 @@ export interface SourceAttention {
 export interface StepProgramOptions {
   /** Largest beam that will be searched with. Default 5. */
   readonly beam?: number;
-  /** Whether the decoder puts out its attention over the source. Only of soft attention. Default false. */
+  /** Whether the decoder outputs its attention over the source. Only of soft attention. Default false. */
   readonly weights?: boolean;
   /** Default soft attention. */
   readonly attend?: SourceAttention;
@@ -106,8 +106,8 @@ export function stepPrograms(
 ): { readonly encoder: Executable; readonly decoder: Executable } {
   const { beam = searchDefaults.beam, weights = false, attend = softAttention(model, weights), first } = options;
   const still = evaluationMode(model);
-  // With the parameters as constants, the runtime can arrange the weights for its matrix kernels once, and the written
-  // model needs nothing besides.
+  // With parameters as constants, the runtime can prepack the weights for its matrix kernels once, and the written
+  // model needs nothing else.
   const input = (name: string): Tensor | undefined =>
     arena.has(name) ? constant(arena.value(name), arena.dtype, arena.shape(name)) : undefined;
   const compile = ({ model: fn, inputs }: Step): Executable =>
@@ -124,11 +124,11 @@ export function stepPrograms(
  * Encodes N new source tokens.
  *
  * - `tokens` i64 [N, B]
- * - `lengths` i64 [B]: unidirectional, tokens of each sentence that are encoded already; bidirectional, tokens of each
+ * - `lengths` i64 [B]: unidirectional, tokens of each sentence that are already encoded; bidirectional, tokens of each
  *   sentence among `tokens`, which are then all that have been read
- * - `encoder.keys.<l>`, `encoder.values.<l>` [T, B, D]: those tokens (unidirectional alone)
+ * - `encoder.keys.<l>`, `encoder.values.<l>` [T, B, D]: those tokens (unidirectional only)
  *
- * Outputs: `new.encoder.….<l>` [N, B, D], to be appended (unidirectional alone), and `new.source.….<l>` [N, B, D], the
+ * Outputs: `new.encoder.….<l>` [N, B, D], to be appended (unidirectional only), and `new.source.….<l>` [N, B, D], the
  * keys and values through which layer l of the decoder sees them, or what else its attention keeps.
  */
 function encoderStep(model: TranslationModel, { source, kept, encoded }: SourceAttention): Step {
@@ -165,16 +165,16 @@ function encoderStep(model: TranslationModel, { source, kept, encoded }: SourceA
 }
 
 /**
- * Takes in N more target tokens, the first of a sentence being `</s>`, and proposes the next one.
+ * Processes N more target tokens, the first of a sentence being `</s>`, and proposes the next one.
  *
  * - `tokens` i64 [N, B]
- * - `lengths` i64 [B]: tokens of each sentence that were taken in before
+ * - `lengths` i64 [B]: tokens of each sentence processed before
  * - `decoder.keys.<l>`, `decoder.values.<l>` [T, B, D]: those tokens
  * - `visible` i64 [B]: source tokens that each sentence may see, the first ones of
  * - `source.keys.<l>`, `source.values.<l>` [S, B, D]
  *
  * Outputs: `new.decoder.….<l>` [N, B, D], to be appended; `logProbabilities` [B, V] of the next token, and the best of
- * them, `candidates` i64 and `scores` [B, C], in falling order. Padding and `<s>` are never proposed. If it is asked for,
+ * them, `candidates` i64 and `scores` [B, C], in descending order. Padding and `<s>` are never proposed. On request,
  * `attention` [B, L·H, S]: how the last token of each sentence attends over the source, head by head, layer by layer.
  */
 function decoderStep(
@@ -218,7 +218,7 @@ function decoderStep(
 /**
  * What may come next after states [B, D].
  *
- * @param chosen what is left of the log-probabilities [B, V]; default all
+ * @param chosen the log-probabilities [B, V] to keep; default all
  */
 export function proposals(
   p: Parameters,
@@ -233,7 +233,7 @@ export function proposals(
   return { logProbabilities, candidates: best.indices, scores: best.values };
 }
 
-/** Soft attention over all of the source that is visible; `weights`: which it puts out. */
+/** Soft attention over all of the source that is visible; `weights`: which it outputs. */
 function softAttention(model: TranslationModel, weights: boolean): SourceAttention {
   return {
     source: ['source.keys', 'source.values'],
@@ -276,7 +276,7 @@ function cachedSelfAttention(
   };
 }
 
-/** `nn.multiHeadAttention` of states [N·B, D] over keys and values that are there already. */
+/** `nn.multiHeadAttention` of states [N·B, D] over keys and values that already exist. */
 function cachedAttention(
   p: Parameters,
   x: Tensor,
@@ -307,13 +307,13 @@ function lastAttention(
   return softmax(add(reshape(energy, [batch, heads, keys.shape[0]]), hidden));
 }
 
-/** What an attention needs of the states it looks at, [N, B, D]. */
+/** What an attention needs from the states it attends to, [N, B, D]. */
 export function keyValues(p: Parameters, x: Tensor, [steps, batch]: Size, { width }: TranslationModel): KeyValues {
   const projected = (name: string): Tensor => reshape(linear(p.under(name), x, width), [steps, batch, width]);
   return [projected('k_proj'), projected('v_proj')];
 }
 
-/** Stems of what self-attention keeps. */
+/** Stems of the caches of self-attention. */
 const KEPT = {
   encoder: ['encoder.keys', 'encoder.values'],
   decoder: ['decoder.keys', 'decoder.values'],

@@ -15,7 +15,7 @@ export interface StreamOptions extends SearchOptions {
   readonly onEvent?: (event: StreamEvent) => void;
 }
 
-/** A question, and the place of the model that is asked. */
+/** A question, and the index of the model to ask. */
 export interface Asked {
   readonly model: number;
   readonly question: Question;
@@ -23,8 +23,8 @@ export interface Asked {
 
 /**
  * Takes one sentence through a policy, token by token. `push` and `end` ask the models themselves. To ask for many
- * sentences at once, `feed` them their tokens and bring the answers to their `questions` (`decodeBatch`). Either way the
- * tokens are the same. With a beam, what remains to be written once the source has ended comes all at once.
+ * sentences at once, `feed` them their tokens and pass the answers to their `questions` (`decodeBatch`). Either way the
+ * tokens are the same. With a beam, the rest after the end of the source comes all at once.
  */
 export class TokenStream {
   private readonly sentence: Sentence;
@@ -33,15 +33,15 @@ export class TokenStream {
   private readonly states: (object | undefined)[] = [];
   /** The policy has decided to READ, but there was no token. */
   private wantsToken = false;
-  /** What the policy wants to look at, while the answers are awaited. */
+  /** What the policy wants to look at, while waiting for the answers. */
   private looking: readonly View[] = [];
   private complete = false;
   /** Target tokens that have been announced. */
   private written = 0;
 
   /**
-   * @param models those that the policy runs over, most often one
-   * @param policy may be replaced at any time; what has been asked is still decided by the one that asked, and what is
+   * @param models the models of the policy, usually one
+   * @param policy may be replaced at any time; pending questions are still decided by the policy that asked, and what is
    * written stays
    */
   constructor(
@@ -56,7 +56,7 @@ export class TokenStream {
     this.maxPositions = maxPositions;
   }
 
-  /** The translation is complete; further source tokens are not looked at. */
+  /** The translation is complete; further source tokens are ignored. */
   get done(): boolean {
     return this.sentence.search.done;
   }
@@ -68,20 +68,20 @@ export class TokenStream {
 
   /** Takes source tokens and returns the target tokens that can now be written. */
   push(tokens: Iterable<number>): Promise<number[]> {
-    if (this.complete) throw new RangeError('the sentence has ended: nothing can be pushed');
+    if (this.complete) throw new RangeError('the sentence has ended: nothing more can be pushed');
     for (const token of tokens) this.feed(token);
     return this.work();
   }
 
   /** The source is complete: returns the rest of the translation. */
   end(): Promise<number[]> {
-    if (this.complete) throw new RangeError('the sentence has ended already');
+    if (this.complete) throw new RangeError('the sentence has already ended');
     this.complete = true;
     this.feed(special.eos);
     return this.work();
   }
 
-  /** A source token, `</s>` at the end. A source of no word is translated to nothing. */
+  /** A source token, `</s>` at the end. An empty source gives an empty translation. */
   feed(token: number): void {
     if (token === special.eos && this.source.length === 0) this.sentence.takeNothing();
     else this.source.push(token);
@@ -90,7 +90,7 @@ export class TokenStream {
   /** Reads as far as the policy wants, then returns its questions; none if it waits for a source token or is done. */
   questions(): readonly Asked[] {
     const { sentence } = this;
-    // What is being tried is written before another policy decides.
+    // Attempts are finished before another policy decides.
     if (sentence.policy !== this.policy && !sentence.search.drafting) {
       requireAttention(this.policy, this.models);
       sentence.policy = this.policy;
@@ -105,7 +105,7 @@ export class TokenStream {
     return [];
   }
 
-  /** Goes on with the answers to all of `questions()`, in their order. */
+  /** Continues with the answers to all of `questions()`, in their order. */
   answer(answers: readonly Answers[]): void {
     const { sentence, looking } = this;
     const proposals = looking.map((_, i) => ({
@@ -133,7 +133,7 @@ export class TokenStream {
 
   private announce(): void {
     const { search, ended } = this.sentence;
-    // Among several hypotheses nothing is settled before the search is over.
+    // With several hypotheses nothing is final before the search is over.
     if (ended && !search.done && (this.options.beam ?? searchDefaults.beam) > 1) return;
     const { tokens } = search;
     for (; this.written < tokens.length; this.written++) {
@@ -141,7 +141,7 @@ export class TokenStream {
     }
   }
 
-  /** What the policy looks at; nothing where there is nothing to see yet, or nothing left to decide. */
+  /** What the policy looks at; nothing if there is nothing to see yet or nothing left to decide. */
   private get views(): readonly View[] {
     const { policy, counts, ended, search } = this.sentence;
     return ended || search.drafting || counts.read === 0 ? [] : (policy.look?.(counts) ?? []);
@@ -183,12 +183,12 @@ export class TokenStream {
   }
 }
 
-/** Refuses a policy that looks at attention which the models do not have or do not tell. */
+/** Rejects a policy that looks at attention that the models do not have or do not expose. */
 export function requireAttention({ name, attention }: Policy, models: readonly TokenModel[]): void {
   if (attention === undefined) return;
   for (const { attention: there } of models) {
     if (there === undefined) {
-      throw new InputError(`${name} looks at the attention over the source, which this model does not tell`, KEY);
+      throw new InputError(`${name} needs the attention over the source, which this model does not expose`, KEY);
     }
     const { layer = 1, heads = [] } = attention;
     if (layer > there.layers) {

@@ -14,16 +14,16 @@ export interface TextSide {
 }
 
 export interface TextStreamOptions extends StreamOptions {
-  /** Called with each piece of text as soon as it is settled; `push` and `end` return the same pieces, joined. */
+  /** Called with each piece of text as soon as it is final; `push` and `end` return the same pieces, joined. */
   readonly onText?: (text: string) => void;
 }
 
-/** Translates one sentence while its words arrive. The pieces of text that it returns, one after the other, are the translation. */
+/** Translates one sentence as its words arrive. The returned pieces of text, joined, are the translation. */
 export class TextStream {
   private readonly stream: TokenStream;
   private readonly encoder: WordEncoder;
   private readonly decoder: TokenDecoder;
-  /** Text that is settled and not yet returned. */
+  /** Text that is final but not yet returned. */
   private settled = '';
 
   constructor(
@@ -46,12 +46,12 @@ export class TextStream {
     return this.stream.policy;
   }
 
-  /** Another policy over the same models from here on. What is written stays. */
+  /** Another policy for the same models from here on. What is written stays. */
   set policy(policy: Policy) {
     this.stream.policy = policy;
   }
 
-  /** The translation is complete, whatever words may still come. */
+  /** The translation is complete, even if more words come. */
   get done(): boolean {
     return this.stream.done;
   }
@@ -61,7 +61,7 @@ export class TextStream {
     return this.stream.decoded;
   }
 
-  /** Takes a word and returns the text that is settled by it, which may be empty. `joined`: no space is before it. */
+  /** Takes a word and returns the text that becomes final with it, which may be empty. `joined`: no space is before it. */
   async push(word: string, joined = false): Promise<string> {
     await this.stream.push(this.ids(this.encoder.push(word, joined)));
     return this.taken();
@@ -127,39 +127,39 @@ export interface ArrivingWord {
   readonly joined?: boolean;
 }
 
-/** The words of a line, as they would arrive one by one; characters, where the source is read by those. */
+/** The words of a line, as they would arrive one by one; characters, if the source is read by characters. */
 export function arrivingWords({ pipeline }: TextSide, line: string): ArrivingWord[] {
   const words = line.split(/\s+/u).filter((word) => word !== '');
   if (!pipeline.byCharacter) return words.map((word) => ({ word }));
   return words.flatMap((word) => Array.from(word, (character, i) => ({ word: character, joined: i > 0 })));
 }
 
-/** The name of a token for people: the ends of sentences by name. */
+/** The name of a token for display: the sentence ends by name. */
 export function tokenName({ vocabulary }: TextSide, id: number): string {
   return id === special.eos ? '</s>' : vocabulary.tokens[id];
 }
 
-/** Words or characters that were written, each with the source words that had arrived when it was handed over. */
+/** Written words or characters, each with the source words that had arrived when it was output. */
 export interface UnitDelays {
   readonly units: readonly string[];
   readonly delays: readonly number[];
-  /** The token whose writing handed each over; after the last token, the end. */
+  /** The token whose writing completed each; after the last token, the end. */
   readonly places: readonly number[];
 }
 
-/** How a text is cut into what is handed over. */
+/** How a text is split into units of output. */
 export interface Handover {
   readonly unit: LatencyUnit;
   /**
-   * A later token may join the word before it, as a comma does. A word is then known to be complete when the next one
-   * begins, or at the end: handed over earlier, the comma would become a word of its own.
+   * A later token, such as a comma, may join the previous word. A word is then known to be complete when the next one
+   * begins, or at the end: output earlier, the comma would become a separate word.
    */
   readonly attaches: boolean;
 }
 
 /**
- * Delays in words or characters instead of tokens, as SimulEval counts them, of an agent that hands over each as soon as
- * it is complete. Spaces are no characters.
+ * Delays in words or characters instead of tokens, as SimulEval counts them, of an agent that outputs each as soon as
+ * it is complete. Spaces are not characters.
  *
  * @param seen what a reader has seen after each token, and after the end (`writtenText`)
  * @param delays source tokens that were read before each of these
@@ -192,8 +192,8 @@ export function unitDelays(
 export type Arrival = ArrivingWord | { readonly lineEnd: true };
 
 /**
- * The words of a UTF-8 text while it comes in pieces, however those are cut. A word has arrived when the white space
- * after it has, a character at once where the source is read by those; a line ends with "\n" or with the text. `name` is
+ * The words of a UTF-8 text that arrives in pieces, however it is split. A word has arrived when the white space
+ * after it has, a character at once if the source is read by characters; a line ends with "\n" or with the text. `name` is
  * for messages.
  */
 export async function* arrivals(
@@ -216,7 +216,7 @@ export async function* arrivals(
     }
   };
   for await (const chunk of chunks) {
-    // Line by line: bytes that are no text neither take the lines before them along nor are taken for one of those.
+    // Line by line: invalid bytes do not affect the lines before them.
     for (const bytes of withNewlines(chunk)) {
       for (const piece of decode(bytes).split(/(\s)/u)) {
         if (!/^\s$/u.test(piece)) {

@@ -3,7 +3,7 @@ import type { Candidates } from './search.js';
 
 /** What comes after `prefix`, when `read` tokens of the source are known? */
 export interface Question<State extends object = object> {
-  /** What the model keeps of this sentence. */
+  /** The model's state for this sentence. */
   readonly state: State;
   /** Source tokens, `</s>` among them once it is known. There may be more than `read`, which must not matter. */
   readonly source: readonly number[];
@@ -11,7 +11,7 @@ export interface Question<State extends object = object> {
   /** Target tokens, without the start token. */
   readonly prefix: readonly number[];
   /**
-   * Tokens of the prefix that are written. Those after them are only tried: when they are written, more of the source may
+   * Tokens of the prefix that are written. Those after them are tentative: when they are written, more of the source may
    * be known. Default all.
    */
   readonly written?: number;
@@ -45,7 +45,7 @@ export function answerRow({ width, tokens, scores, wantsMore, readiness, attenti
   };
 }
 
-/** Answers of the same width one below the other. */
+/** Concatenates answers of the same width. */
 export function stackedAnswers(parts: readonly Answers[]): Answers {
   const [{ width }] = parts;
   const size = parts.reduce((sum, { tokens }) => sum + tokens.length, 0);
@@ -66,17 +66,17 @@ export function stackedAnswers(parts: readonly Answers[]): Answers {
   return { width, tokens, scores, wantsMore, ...readiness, attention };
 }
 
-/** How far a model reaches. */
+/** Limits of a model. */
 export interface ModelReach {
-  /** Largest beam that it proposes enough candidates for. */
+  /** Largest beam for which it proposes enough candidates. */
   readonly beam: number;
-  /** Longest sentence, its end counted. */
+  /** Longest sentence, including its end. */
   readonly maxPositions: number;
-  /** The decoder whose attention it can tell. Default: it tells none. */
+  /** The decoder whose attention it can return. Default: none. */
   readonly attention?: { readonly layers: number; readonly heads: number };
 }
 
-/** What asks another model reaches as far as that one. */
+/** A model that delegates to another has its limits. */
 export class ReachOf<Model extends ModelReach> implements ModelReach {
   constructor(protected readonly model: Model) {}
 
@@ -94,14 +94,14 @@ export class ReachOf<Model extends ModelReach> implements ModelReach {
 }
 
 /**
- * A model that sentences are translated with under any policy. It answers questions; what it keeps between them, in the
- * state of a sentence, saves time and nothing else.
+ * A model for translating sentences under any policy. It answers questions; what it keeps between them, in the
+ * state of a sentence, only saves time.
  */
 export interface TokenModel<State extends object = object> extends ModelReach {
-  /** Of a sentence of which nothing is read yet. */
+  /** State of a sentence before anything is read. */
   begin(): State;
   /** All questions about one sentence at one moment come together; those about other sentences may come with them. */
   propose(questions: readonly Question<State>[]): Promise<Answers>;
-  /** Takes in source tokens as soon as they are there, where that shortens the next answer. */
+  /** Processes source tokens as soon as they arrive, if that speeds up the next answer. */
   readAhead?(sentences: readonly { readonly state: State; readonly source: readonly number[] }[]): Promise<void>;
 }

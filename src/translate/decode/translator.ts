@@ -25,13 +25,13 @@ export type TranslatorOptions = OpenOptions;
 
 export interface LineOptions extends DecodeOptions {
   /**
-   * Called with the place, from 0, of a line that is too long for the models, and the reason; its translation is empty.
+   * Called with the index, from 0, of a line that is too long for the models, and the reason; its translation is empty.
    * Default: such a line is an error, and nothing is translated.
    */
   readonly onTooLong?: (line: number, reason: InputError) => void;
 }
 
-/** A translation with the milliseconds of computing until each token was written, and until the end. */
+/** A translation with the milliseconds of computation until each token was written, and until the end. */
 export interface TimedDecoded extends Decoded {
   readonly computed: readonly number[];
 }
@@ -44,7 +44,7 @@ export interface ScoredText {
 
 /** The models of one or more runs together with their languages: text in, text out, under any policy. */
 export class Translator {
-  /** What policies run over, in the order of the runs. */
+  /** The models for policies, in the order of the runs. */
   readonly models: readonly TokenModel[];
 
   private constructor(
@@ -85,13 +85,13 @@ export class Translator {
     return this.opened[0].step;
   }
 
-  /** The policies that a text stands for (see `parsePolicies`). Default the one that the first model was trained for. */
+  /** The policies that a text names (see `parsePolicies`). Default the one that the first model was trained for. */
   policies(text?: string): Policy[] {
     if (text === undefined) return [ownPolicy(this.training)];
     return parsePolicies(text).map((spec) => this.create(spec));
   }
 
-  /** As `policies`, for a text that stands for one. */
+  /** As `policies`, for a text that names one. */
   policy(text?: string): Policy {
     if (text === undefined) return ownPolicy(this.training);
     const [spec, ...others] = parsePolicies(text);
@@ -120,8 +120,8 @@ export class Translator {
   }
 
   /**
-   * Each sentence alone, word by word as fast as it can be read, with the time that this takes. As in SimulEval, a token
-   * comes when the source that was read has passed and all computing up to it is done: nothing is computed while the next
+   * Each sentence separately, word by word as fast as possible, with its times. As in SimulEval, a token
+   * comes when the source that was read has passed and all computation up to it is done: nothing is computed while the next
    * word is spoken.
    */
   async timedStreams(
@@ -177,7 +177,7 @@ export class Translator {
     return this.translate(sources, policy, options);
   }
 
-  /** The line of text that a translation stands for. */
+  /** The text of a translation. */
   text({ tokens }: Pick<Decoded, 'tokens'>): string {
     return this.target.pipeline.decode(this.target.vocabulary.decode(tokens));
   }
@@ -195,7 +195,7 @@ async function textSide(language: Language): Promise<TextSide> {
 function requireSame(expected: Languages, found: Languages, folder: string): void {
   for (const side of ['source', 'target'] as const) {
     if (expected[side].vocabulary.format() === found[side].vocabulary.format()) continue;
-    throw new InputError(`its ${side} vocabulary is not that of the first run`, { file: folder });
+    throw new InputError(`its ${side} vocabulary differs from that of the first run`, { file: folder });
   }
 }
 
@@ -224,7 +224,7 @@ export interface OpenedModel {
 }
 
 /** Opens the model of a run of any kind that translates. */
-export async function openModel(run: string, options: OpenOptions = {}): Promise<OpenedModel> {
+async function openModel(run: string, options: OpenOptions = {}): Promise<OpenedModel> {
   const { problem } = openRun(run).config as { problem?: { kind?: string } };
   switch (problem?.kind) {
     case 'translation':
@@ -232,7 +232,7 @@ export async function openModel(run: string, options: OpenOptions = {}): Promise
     case 'monotonic':
       return openMonotonic(run, options);
     default:
-      throw new InputError('the run is not one of translation', { file: run, key: 'problem.kind' });
+      throw new InputError('the run is not a translation run', { file: run, key: 'problem.kind' });
   }
 }
 
@@ -286,7 +286,7 @@ export async function createStepModel(
       close: () => session.close(),
     };
   };
-  // Most policies do not look at the attention: a decoder that puts it out is compiled when one does.
+  // Most policies do not look at the attention; a decoder that outputs it is compiled when one does.
   const attending = () => open(stepPrograms(model, arena, { beam, first, weights: true, device }).decoder);
   const shape = { ...model, beam, redecodes };
   return new StepModel(await open(encoder), await open(decoder), shape, attend === undefined ? attending : undefined);

@@ -9,7 +9,7 @@ import {
   checkDestination,
   openPairs,
   openPartial,
-  publish,
+  publishCorpus,
   type SplitSummary,
   sequencePrefix,
   writeSummary,
@@ -158,7 +158,7 @@ function modelOf(args: Arguments, vocabulary: { readonly source: number; readonl
   for (const [key, isRefused] of Object.entries(REFUSED)) {
     const value = args.get(key);
     if (value !== undefined && isRefused(value)) {
-      throw new InputError(`the model of tcts cannot express ${shown(value)}`, args.at(key));
+      throw new InputError(`the tcts model does not support ${shown(value)}`, args.at(key));
     }
   }
   const both = <T>(key: string, read: (key: string) => T): T => {
@@ -172,7 +172,7 @@ function modelOf(args: Arguments, vocabulary: { readonly source: number; readonl
   const width = both('embed_dim', (key) => args.number(key));
   for (const key of ['decoder_input_dim', 'decoder_output_dim']) {
     const value = args.number(key, width);
-    if (value !== width) throw new InputError(`it is ${value}, expected ${width} like the model`, args.at(key));
+    if (value !== width) throw new InputError(`it is ${value}, expected ${width} as in the model`, args.at(key));
   }
   const sharesAll = args.flag('share_all_embeddings');
   return {
@@ -198,7 +198,7 @@ function activationOf(args: Arguments): Activation {
   const name = args.text('activation_fn') ?? 'relu';
   const known: Readonly<Record<string, Activation>> = { relu: 'relu', gelu: 'gelu', swish: 'swish' };
   if (Object.hasOwn(known, name)) return known[name];
-  throw new InputError(`the model of tcts cannot express ${shown(name)}`, args.at('activation_fn'));
+  throw new InputError(`the tcts model does not support ${shown(name)}`, args.at('activation_fn'));
 }
 
 function tensorsOf(opened: TorchFile, state: Map<unknown, unknown>, file: string): Map<string, ForeignTensor> {
@@ -262,7 +262,7 @@ function languageOf(
 ): Language {
   const language = options[side] ?? args.text(`${side}_lang`);
   if (language === undefined) {
-    throw new InputError(`the checkpoint does not say its ${side} language, expected --${side}`, { file: args.file });
+    throw new InputError(`the checkpoint does not name its ${side} language, expected --${side}`, { file: args.file });
   }
   const dictionary = join(folder, `dict.${language}.txt`);
   const vocabulary = parseVocabulary(readText(dictionary), dictionary);
@@ -332,7 +332,7 @@ export function importFairseq(options: FairseqImport): CorpusSummary {
     splits: summaries,
   };
   writeSummary(partial, summary);
-  publish(partial, options.out);
+  publishCorpus(partial, options.out);
   return summary;
 }
 

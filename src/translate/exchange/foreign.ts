@@ -49,7 +49,8 @@ export function foreignParameters(model: TranslationModel, from: ForeignParamete
     const ids = rows && /embed_tokens|output_projection/.test(name) ? rows[sideOf(name)] : undefined;
     const size = ids === undefined ? undefined : Math.max(...ids) + 1;
     const expected = size === undefined ? shape : [size, ...shape.slice(1)];
-    if (tensor === undefined) throw new InputError('the checkpoint lacks this tensor', { file, key: nameOf(name) });
+    if (tensor === undefined)
+      throw new InputError('the checkpoint does not have this tensor', { file, key: nameOf(name) });
     if (tensor.shape.join() !== expected.join()) {
       const there = `[${tensor.shape.join(', ')}]`;
       throw new InputError(`the tensor is ${there}, expected [${expected.join(', ')}]`, { file, key: nameOf(name) });
@@ -70,7 +71,9 @@ export function foreignParameters(model: TranslationModel, from: ForeignParamete
 function requireSizes(model: TranslationModel, file: string): void {
   for (const key of ['encoderLayers', 'decoderLayers', 'width', 'ffn', 'heads', 'maxPositions'] as const) {
     if (Number.isSafeInteger(model[key]) && model[key] >= 1) continue;
-    throw new InputError(`the checkpoint says ${model[key]} for ${key}, expected a whole number from 1 on`, { file });
+    throw new InputError(`the checkpoint says ${model[key]} for ${key}, expected a whole number of at least 1`, {
+      file,
+    });
   }
   const { width, heads, sharedEmbeddings, vocabulary } = model;
   if (width < 4 || width % 2 !== 0 || width % heads !== 0) {
@@ -111,7 +114,7 @@ export function saveImported(
   { model, languages, parameters }: ForeignModel,
   { data, from }: ImportedRunOptions,
 ): void {
-  if (isRun(folder)) throw new InputError('a run is there already: choose another name', { file: folder });
+  if (isRun(folder)) throw new InputError('there is already a run: choose another name', { file: folder });
   const { vocabulary, ...keys } = model;
   const problem = { kind: 'translation', waits: 'full', model: keys };
   const own = data === undefined ? problem : { ...problem, data: { from: 'corpus', folder: resolve(data) } };

@@ -34,7 +34,7 @@ export function readHuggingFace(folder: string, options: HuggingFaceImportOption
   const config = new Settings(folder, 'config.json');
   const type = config.get('model_type');
   if (type !== 'marian' && type !== 'm2m_100') {
-    throw new InputError(`expected a model of the type marian or m2m_100, found ${JSON.stringify(type)}`, {
+    throw new InputError(`expected a model of type marian or m2m_100, found ${JSON.stringify(type)}`, {
       file: config.file,
       key: 'model_type',
     });
@@ -91,11 +91,11 @@ class Settings {
     throw new InputError(`expected true or false, found ${JSON.stringify(value)}`, { file: this.file, key });
   }
 
-  /** Refuses a value that the model cannot express. */
+  /** Rejects a value that the model cannot express. */
   require(key: string, expected: unknown): void {
     const value = this.get(key);
     if (value === undefined || value === expected) return;
-    const sentence = `the model of tcts cannot express ${JSON.stringify(value)}, expected ${JSON.stringify(expected)}`;
+    const sentence = `the tcts model does not support ${JSON.stringify(value)}, expected ${JSON.stringify(expected)}`;
     throw new InputError(sentence, { file: this.file, key });
   }
 }
@@ -124,7 +124,7 @@ function modelOf(
   };
   const name = config.text('activation_function') ?? (isMarian ? 'gelu' : 'relu');
   if (!Object.hasOwn(ACTIVATIONS, name)) {
-    throw new InputError(`the model of tcts cannot express ${JSON.stringify(name)}`, {
+    throw new InputError(`the tcts model does not support ${JSON.stringify(name)}`, {
       file,
       key: 'activation_function',
     });
@@ -187,7 +187,7 @@ const marianText: ForeignText = (folder, config, options) => {
 /** Every source and every target begins with the code of its language. */
 const m2mText: ForeignText = (folder, config, options) => {
   if (options.prefix !== undefined) {
-    throw new InputError('a model of M2M-100 has the codes of its languages as prefixes', { key: '--prefix' });
+    throw new InputError('an M2M-100 model uses its language codes as prefixes', { key: '--prefix' });
   }
   const settings = new Settings(folder, 'tokenizer_config.json', false);
   const [source, target] = [languageName('source', settings, options), languageName('target', settings, options)];
@@ -205,7 +205,7 @@ function languageName(side: 'source' | 'target', settings: Settings, options: Hu
   const short = side === 'source' ? 'src_lang' : 'tgt_lang';
   const name = options[side] ?? settings.text(`${side}_lang`) ?? settings.text(short);
   if (name !== undefined) return name;
-  throw new InputError(`the folder does not say its ${side} language, expected --${side}`, { file: settings.file });
+  throw new InputError(`the folder does not name its ${side} language, expected --${side}`, { file: settings.file });
 }
 
 /** Codes of languages follow the pieces, in the order of the tokenizer's additional special tokens. */

@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
+import { readJsonFile } from '../../files.js';
 import { section } from '../../run/index.js';
 import type { Parameters } from '../../tensor/index.js';
 
@@ -34,7 +37,7 @@ export function adapted(p: Parameters, { adapters }: TranslationModelConfig): Pa
   return adapters ? p.adapted({ ...adapters, layers: adapters.on.map((name) => ADAPTED[name]) }) : p;
 }
 
-/** Adapters change a model that is there: the run that it starts from must be named. */
+/** Adapters modify an existing model: the run it starts from must be named. */
 export function requireStart({
   model,
   warmStart,
@@ -43,7 +46,7 @@ export function requireStart({
   readonly warmStart: string | null;
 }): void {
   if (model.adapters === undefined || warmStart !== null) return;
-  throw new InputError('adapters change a model that is there, expected problem.warmStart to name its run', {
+  throw new InputError('adapters modify an existing model, expected problem.warmStart to name its run', {
     key: 'problem.model.adapters',
   });
 }
@@ -53,7 +56,7 @@ export function isAdapter(name: string): boolean {
   return /\.lora_[AB]\.weight$/.test(name);
 }
 
-/** The sizes of a Transformer for translation, as it is built. */
+/** The sizes of a Transformer for translation. */
 export interface TranslationModelConfig {
   readonly encoderLayers: number;
   readonly decoderLayers: number;
@@ -67,35 +70,35 @@ export interface TranslationModelConfig {
   readonly dropout: number;
   /** On the attention probabilities. */
   readonly attentionDropout: number;
-  /** On the hidden units of the feed-forward layers. */
+  /** Dropout on the hidden units of the feed-forward layers. */
   readonly activationDropout: number;
   /** Normalise after the sum of each block (Vaswani et al. 2017) or before the block (Xiong et al. 2020). Default post. */
   readonly norm?: 'post' | 'pre';
   /** Between the two feed-forward layers. Default relu. */
   readonly activation?: Activation;
-  /** Sinusoidal positions as fairseq or as Marian numbers and spaces them. Default fairseq. */
+  /** Sinusoidal positions in fairseq's or Marian's form. Default fairseq. */
   readonly positions?: 'fairseq' | 'marian';
-  /** Whether embeddings are multiplied with √d. Default true. */
+  /** Whether embeddings are multiplied by √d. Default true. */
   readonly scaleEmbeddings?: boolean;
   /** Whether a bias is added to the logits. Default false. */
   readonly outputBias?: boolean;
-  /** The token that the decoder takes in first. Default eos. */
+  /** The decoder's start token. Default eos. */
   readonly start?: 'eos' | 'pad';
-  /** Low-rank adapters, which alone are trained. Default none: everything is. */
+  /** Low-rank adapters; only they are trained. Default none: everything is trained. */
   readonly adapters?: ModelAdapters;
-  /** Which tables are one: none, target embedding and output projection, or these and the source embedding. */
+  /** Which tables are shared: none, target embedding and output projection, or these and the source embedding. */
   readonly sharedEmbeddings: 'none' | 'decoder' | 'all';
   /**
-   * `unidirectional`: a source token sees the tokens before it, so that reading one more encodes one more (appendix B).
-   * `bidirectional`: every token sees all that have been read, so that reading one more encodes all of them again
+   * `unidirectional`: a source token sees the tokens before it, so reading one more encodes one more (appendix B).
+   * `bidirectional`: every token sees all that have been read, so reading one more encodes all of them again
    * (Ma et al. 2019).
    */
   readonly encoder: 'unidirectional' | 'bidirectional';
-  /** Longest sentence, its end counted, on either side. */
+  /** Longest sentence, including its end, on either side. */
   readonly maxPositions: number;
 }
 
-/** A configuration with the sizes of its vocabularies: all that the shapes of the parameters follow from. */
+/** A configuration with the sizes of its vocabularies, which determine the shapes of the parameters. */
 export interface TranslationModel extends TranslationModelConfig {
   readonly vocabulary: { readonly source: number; readonly target: number };
 }
@@ -131,14 +134,14 @@ export const PRESETS: Readonly<Record<Preset, TranslationModelConfig>> = {
 
 const rate = z.number().min(0).lt(1);
 const size = z.int().min(1);
-const ofPreset = 'The preset says, if left out.';
+const ofPreset = 'Default: from the preset.';
 
 const modelKeys = section({
   preset: z
     .enum(['tiny', 'small', 'iwslt', 'big', 'auto'])
     .default('small')
     .describe(
-      'Where the keys left out below get their values: tiny is 2+2 layers, d 64; small 6+6, 256/1024; iwslt 512/1024; ' +
+      'Default values of the keys below: tiny is 2+2 layers, d 64; small 6+6, 256/1024; iwslt 512/1024; ' +
         'big 1024/4096; auto: chosen from the corpus and training.budget.',
     ),
   encoderLayers: size.optional().describe(`Layers of the encoder. ${ofPreset}`),
@@ -146,46 +149,51 @@ const modelKeys = section({
   width: z.int().min(4).multipleOf(2).optional().describe(`d, width of all states. ${ofPreset}`),
   ffn: size.optional().describe(`Width of the feed-forward layers. ${ofPreset}`),
   heads: size.optional().describe(`Attention heads. ${ofPreset}`),
-  dropout: rate.optional().describe(`On embeddings and residual branches. ${ofPreset}`),
-  attentionDropout: rate.optional().describe(`On attention probabilities. ${ofPreset}`),
-  activationDropout: rate.optional().describe(`On the hidden units of the feed-forward layers. ${ofPreset}`),
+  dropout: rate.optional().describe(`Dropout on embeddings and residual branches. ${ofPreset}`),
+  attentionDropout: rate.optional().describe(`Dropout on attention probabilities. ${ofPreset}`),
+  activationDropout: rate.optional().describe(`Dropout on the hidden units of the feed-forward layers. ${ofPreset}`),
   sharedEmbeddings: z
     .enum(['none', 'decoder', 'all'])
     .optional()
-    .describe(`Tables that are one: none, target embedding and output, or the source embedding too. ${ofPreset}`),
+    .describe(`Which tables are shared: none, target embedding and output, or also the source embedding. ${ofPreset}`),
   norm: z
     .enum(['post', 'pre'])
     .optional()
-    .describe('Layer norm after each block, or before it, which trains more steadily. If left out: post.'),
+    .describe('Layer norm after each block, or before it, which trains more stably. Default: post.'),
   activation: z
     .enum(ACTIVATION_NAMES)
     .optional()
-    .describe('Between the two feed-forward layers; swish is x·sigmoid(x). If left out: relu.'),
+    .describe('Activation between the two feed-forward layers; swish is x·sigmoid(x). Default: relu.'),
   positions: z
     .enum(['fairseq', 'marian'])
     .optional()
     .describe(
-      'Sinusoidal positions: fairseq counts from 2, Marian from 0 with other wavelengths. If left out: fairseq.',
+      "Sinusoidal positions: fairseq's start at 2, Marian's at 0 with different wavelengths. Default: fairseq.",
     ),
-  scaleEmbeddings: z.boolean().optional().describe('Multiply embeddings with √d. If left out: true.'),
-  outputBias: z.boolean().optional().describe('Add a bias to the logits, as Marian does. If left out: false.'),
+  scaleEmbeddings: z.boolean().optional().describe('Multiply embeddings by √d. Default: true.'),
+  outputBias: z.boolean().optional().describe('Add a bias to the logits, as Marian does. Default: false.'),
   start: z
     .enum(['eos', 'pad'])
     .optional()
-    .describe('What the decoder takes in before the first token: </s>, or padding as in Marian. If left out: eos.'),
+    .describe("The decoder's start token: </s>, or padding as in Marian. Default: eos."),
   adapters: adaptersSchema
     .optional()
     .describe(
-      'Train low-rank adapters alone, on top of what warmStart says: W + α/r·B·A on queries (q), keys, values and outputs ' +
-        '(k, v, out) of every attention, or on the feed-forward layers (fc1, fc2). If left out: train everything.',
+      'Train only low-rank adapters on top of warmStart: W + α/r·B·A on queries (q), keys, values and outputs ' +
+        '(k, v, out) of every attention, or on the feed-forward layers (fc1, fc2). Default: train everything.',
     )
     .meta({ examples: [{ rank: 8, alpha: 16, on: ['q', 'v'] }] }),
   encoder: z
     .enum(['unidirectional', 'bidirectional'])
     .default('unidirectional')
-    .describe('Whether a source token is encoded once, or again whenever another one is read (Ma et al. 2019).'),
-  // A table of width × maxPositions numbers is made for it, and attention takes the square of it.
-  maxPositions: z.int().min(2).max(16384).default(1024).describe('Longest sentence in tokens, its end counted.'),
+    .describe('Encode each source token once, or all of them again whenever another one is read (Ma et al. 2019).'),
+  // It takes a table of width × maxPositions numbers, and attention is quadratic in it.
+  maxPositions: z
+    .int()
+    .min(2)
+    .max(16384)
+    .default(1024)
+    .describe('Maximum sentence length in tokens, including its end.'),
 });
 
 /** The `model` of a configuration: a map, or `auto`, which is short for `{preset: auto}`. */
@@ -198,14 +206,14 @@ export const modelSchema = z
 /** The checked `model` of a configuration. */
 export type ModelKeys = z.output<typeof modelSchema>;
 
-/** A size that is not `auto`, or no longer. */
+/** A size that is not `auto`, or no longer is. */
 export function requireChosen<T>(value: T, key: string): Exclude<T, 'auto'> {
   if (value !== 'auto') return value as Exclude<T, 'auto'>;
   const sentence = 'found "auto", which only tcts train and tcts init replace by a size; expected the size';
   throw new InputError(sentence, { key: `problem.${key}` });
 }
 
-/** The preset with the keys that are given laid over it, for vocabularies of these sizes. */
+/** The preset, overridden by the given keys, for vocabularies of these sizes. */
 export function translationModel(
   { preset, ...keys }: ModelKeys,
   vocabulary: { readonly source: number; readonly target: number; readonly shared: boolean },
@@ -215,7 +223,7 @@ export function translationModel(
   const base = PRESETS[requireChosen(preset, 'model.preset')];
   const model: TranslationModel = { ...base, ...given, vocabulary: { source, target } };
   if (model.width % model.heads !== 0) {
-    throw new InputError(`${model.heads} heads cannot share a width of ${model.width}, expected a divisor of it`, {
+    throw new InputError(`the width ${model.width} is not divisible by ${model.heads} heads, expected a divisor`, {
       key: 'problem.model.heads',
     });
   }
@@ -232,4 +240,29 @@ export function translationModel(
 /** The same model without dropout. */
 export function evaluationMode(model: TranslationModel): TranslationModel {
   return { ...model, dropout: 0, attentionDropout: 0, activationDropout: 0 };
+}
+
+/** The file of a run folder that describes its model. */
+export function modelFile(run: string): string {
+  return join(run, 'model.json');
+}
+
+const summarySchema = z.looseObject({
+  main: z.number().optional(),
+  waits: z.union([z.number(), z.literal('full')]).optional(),
+  model: z
+    .looseObject({
+      attention: z.string().optional(),
+      vocabulary: z.object({ source: z.number(), target: z.number() }).optional(),
+    })
+    .default({}),
+});
+
+/** What reports and the page read about a model without opening it. */
+export type ModelSummary = z.output<typeof summarySchema>;
+
+/** The summary of a run's model; undefined if it has none. */
+export function readModelSummary(run: string): ModelSummary | undefined {
+  const file = modelFile(run);
+  return existsSync(file) ? readJsonFile(file, summarySchema) : undefined;
 }

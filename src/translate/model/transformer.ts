@@ -47,7 +47,7 @@ import { type Activation, adapted, type TranslationModel } from './config.js';
 
 /*
  * The Transformer of the paper (appendices A and B): post-norm, ReLU, sinusoidal positions as in fairseq, embeddings
- * scaled with √d, unless the model says otherwise.
+ * scaled by √d, unless the model differs.
  * Everything is time-major. The parameters have fairseq's names:
  *
  *     encoder.embed_tokens.weight          encoder.layers.<l>.{self_attn, self_attn_layer_norm, fc1, fc2, final_layer_norm}
@@ -55,20 +55,20 @@ import { type Activation, adapted, type TranslationModel } from './config.js';
  *     decoder.output_projection.weight     with pre-norm: encoder.layer_norm, decoder.layer_norm after the last layer
  *     decoder.output_projection.bias       with `outputBias`
  *
- * A table that is shared is there once, under the first of the names that it would have.
+ * A shared table is stored once, under its first name.
  */
 
 /** Sentences as the model reads them. */
 export interface Sources {
   /** i64 [S, B], padded at the right. */
   readonly ids: Tensor;
-  /** i64 [B], the end of the sentence counted. */
+  /** i64 [B], including its end. */
   readonly lengths: Tensor;
 }
 
 /**
  * The decoder's states [T, B, D] before each token of the target, for the target so far: `previous` i64 [T, B] begins
- * with `</s>`, whatever the model starts with (`embed`). With `limit` i64 [B], state i of sentence b depends on the source tokens j ≤ i + limit_b and no others:
+ * with `</s>`, regardless of the model's start token (`embed`). With `limit` i64 [B], state i of sentence b depends on the source tokens j ≤ i + limit_b and no others:
  * wait-m is the limit m − 1. Without it, on all of them.
  */
 export function translate(
@@ -132,7 +132,7 @@ function decodePrefixes(
   );
 }
 
-/** The first min(i + limit_b + 1, length_b) tokens of sentence b for each step i, as sentences of their own. */
+/** The first min(i + limit_b + 1, length_b) tokens of sentence b for each step i, as their own sentences. */
 function prefixes({ ids, lengths }: Sources, steps: Dim, limit: Tensor): Sources {
   const [source, batch] = ids.shape;
   const all = multiplyDims(steps, batch);
@@ -147,15 +147,15 @@ export function outputWeight(p: Parameters, model: TranslationModel): Tensor {
   return p.get('decoder.output_projection.weight', [model.vocabulary.target, model.width], embeddingNormal());
 }
 
-/** Added to the logits, [V]; undefined if nothing is. */
+/** Bias of the logits, [V]; undefined if there is none. */
 export function outputBias(p: Parameters, { outputBias: has, vocabulary }: TranslationModel): Tensor | undefined {
   return has ? p.get('decoder.output_projection.bias', [vocabulary.target], zeros) : undefined;
 }
 
 /**
  * Embedded tokens [T, B, D] of i64 ids [T, B]. `positions`, i64 [T], says where in their sentences they stand;
- * default 0, 1, 2, … The decoder is always given `</s>` first. Where the model starts with another token, that is put
- * in its place here: after its first token a target has no other `</s>` that anything depends on.
+ * default 0, 1, 2, … The decoder is always given `</s>` first. If the model starts with another token, it is
+ * substituted here: after its first token a target has no other `</s>` that anything depends on.
  */
 export function embed(
   p: Parameters,
@@ -189,7 +189,7 @@ export function layerOptions(model: TranslationModel): TransformerLayerOptions {
   };
 }
 
-/** With pre-norm, nothing has normalised the sum of all blocks after the last layer: this does. */
+/** With pre-norm the sum of all blocks is not normalised after the last layer: this does it. */
 export function lastNorm(p: Parameters, { norm }: TranslationModel, side: 'encoder' | 'decoder', x: Tensor): Tensor {
   return norm === 'pre' ? layerNorm(p.under(side).under('layer_norm'), x) : x;
 }
@@ -239,7 +239,7 @@ export const lossInputs = {
 export interface LossOptions {
   /** ε of label smoothing, in fairseq's form. */
   readonly smoothing: number;
-  /** Whether a sentence waits for the words that `waits` says, or for all of them. Default true. */
+  /** Whether a sentence waits for the number of words in `waits`, or for all of them. Default true. */
   readonly limited?: boolean;
 }
 
@@ -316,7 +316,7 @@ export function updateFeeds(batches: readonly Batch[], wait: (i: number) => numb
   });
 }
 
-/** Σ wᵢ |yᵢ|, the ends of sentences counted. */
+/** Σ wᵢ |yᵢ|, including sentence ends. */
 export function targetTokens(batches: readonly Batch[], weights: Float32Array): number {
   let [tokens, at] = [0, 0];
   for (const { targetLengths } of batches) for (const length of targetLengths) tokens += weights[at++] * length;
@@ -324,11 +324,11 @@ export function targetTokens(batches: readonly Batch[], weights: Float32Array): 
   return tokens;
 }
 
-/** Ids and lengths as the operations want them: i64. */
+/** Ids and lengths as i64, for the operations. */
 export const wide = (x: Tensor): Tensor => cast(x, 'i64');
 
 /**
- * Smoothed minus plain loss. With q_v = ε/(V−1) for v ≠ t and l = logits, both losses contain log Σ exp l once, so that
+ * Smoothed minus plain loss. With q_v = ε/(V−1) for v ≠ t and l = logits, both losses contain log Σ exp l once, so
  * what is left is (ε + ε/(V−1))·l_t − ε/(V−1)·Σ_v l_v, where l_v = x·w_v + b_v: no second tensor [rows, V] is needed.
  */
 export function smoothingTerm(

@@ -48,8 +48,8 @@ import { decode, encode, type Sources } from '../model/transformer.js';
 import { lookback, type MonotonicModel, movingHeads } from './config.js';
 
 /*
- * A decoder whose attention over the source has heads that move forward only: in expectation over where they stop, as
- * training needs it, and with heads that do stop, for decoding (`stoppingAttention`).
+ * A decoder whose attention over the source has heads that only move forward: in expectation over where they stop, as
+ * for training, and with heads that actually stop, for decoding (`stoppingAttention`).
  *
  * Names: B sentences, H heads, M of them that move (`movingHeads`), T target and S source positions, width D.
  */
@@ -57,7 +57,7 @@ import { lookback, type MonotonicModel, movingHeads } from './config.js';
 /**
  * The decoder's states [T, B, D] in expectation over where its heads stop, and the source tokens that each moving head
  * of each layer is expected to have read at each step, [B, L·M, T]. The parameters are those of `model/transformer.ts`,
- * and in each `encoder_attn` besides: `monotonic_q_proj`, `monotonic_k_proj` and `monotonic_bias`; `mma-h` has no
+ * plus in each `encoder_attn`: `monotonic_q_proj`, `monotonic_k_proj` and `monotonic_bias`; `mma-h` has no
  * `q_proj` and `k_proj`.
  */
 export function translateMonotonically(
@@ -78,9 +78,9 @@ export function translateMonotonically(
 }
 
 export interface MonotonicAttentionOptions {
-  /** i64 [B]: source tokens of each sentence, its end counted. */
+  /** i64 [B]: source tokens of each sentence, including its end. */
   readonly lengths: Tensor;
-  /** Add standard normal noise to the energies, which makes the heads learn to be sure. */
+  /** Add standard normal noise to the energies, which teaches the heads to be decisive. */
   readonly noise: boolean;
 }
 
@@ -118,7 +118,7 @@ export function attendedBy(p: Parameters, weights: Tensor, memory: Tensor, { hea
   return linear(p.under('out_proj'), joined, width, out);
 }
 
-/** Where the energies of the moving heads start: σ(−2) ≈ 0.12, so that an untrained head goes about 7 tokens a step. */
+/** Initial energies of the moving heads: σ(−2) ≈ 0.12, so an untrained head moves about 7 tokens per step. */
 const ENERGY_START = -2;
 
 /** Energies of the moving heads: p = σ(energy) is the probability to stop. Queries [T, B, D], keys [S, B, D]; [B, M, T, S]. */
@@ -199,11 +199,11 @@ export const out = { weight: xavierUniform(), biasStart: zeros };
 /**
  * Attention with heads that stop, one target token at a time.
  *
- * Kept of the source, [S, B, D]: `source.moving.<l>` (keys of the moving heads), `source.keys.<l>` (of the soft
- * attention, if there is one) and `source.values.<l>`. Kept of the target besides keys and values: `decoder.places.<l>`
+ * Cached for the source, [S, B, D]: `source.moving.<l>` (keys of the moving heads), `source.keys.<l>` (of the soft
+ * attention, if there is one) and `source.values.<l>`. Cached for the target besides keys and values: `decoder.places.<l>`
  * [T, B, D]; the first entries of a row are the source tokens at which the moving heads stand. `ended` i64 [B] is 1
- * where the visible source tokens are all. `needed` [B] is put out: the source tokens that the heads have to see, which
- * is more than `visible` where one of them has not found a place to stop.
+ * where the visible source tokens are all. `needed` [B] is output: the source tokens that the heads have to see, which
+ * is more than `visible` if one of them has not found a place to stop.
  */
 export function stoppingAttention(model: MonotonicModel): SourceAttention {
   const soft = lookback(model);
@@ -267,7 +267,7 @@ function stop(
   const seen = soft ? lessEqual(j, at) : equal(j, at); // [B, M, S]
   const rows = multiplyDims(batch, heads);
   const bias = broadcastTo(where(seen, fill(0, []), LOWEST), [batch, heads, source]);
-  // Every head is a sentence of its own: each sees another part of the source.
+  // Every head is its own sentence: each sees another part of the source.
   const apart = (x: Tensor): Tensor => reshape(x, [x.shape[0], rows, width / heads]);
   const context = attention(
     apart(soft ? linear(p.under('q_proj'), step, width) : query),

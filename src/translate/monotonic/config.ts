@@ -9,8 +9,8 @@ import type { TranslationModel } from '../model/config.js';
 /**
  * How the decoder attends over the source.
  *
- * - `milk`: one head of each layer moves, and all heads attend softly over what lies behind it (Arivazhagan et al. 2019).
- * - `mma-il`: each head moves and attends softly over what lies behind it (Ma et al. 2020).
+ * - `milk`: one head of each layer moves, and all heads attend softly to everything before it (Arivazhagan et al. 2019).
+ * - `mma-il`: each head moves and attends softly to everything before it (Ma et al. 2020).
  * - `mma-h`: each head moves and attends to the one token that it stops at (Ma et al. 2020).
  * - `itst`: each source token transports some information to each target token (Zhang and Feng 2022, `itst.ts`).
  * - `hmt`: each target token has some moments at which it may be written (Zhang and Feng 2023, `hmt.ts`).
@@ -32,12 +32,12 @@ export function redecodes({ attention }: Pick<MonotonicModel, 'attention'>): boo
 /** A Transformer that learns when to read. Its encoder is unidirectional: what has been read does not change again. */
 export interface MonotonicModel extends TranslationModel {
   readonly attention: MonotonicKind;
-  /** Of `hmt` alone. */
-  readonly candidates?: Candidates;
+  /** Only for `hmt`. */
+  readonly candidates?: HmtCandidates;
 }
 
 /** The moments at which `hmt` may write target token i, from 0: after L + i, …, L + i + K − 1 source tokens. */
-export interface Candidates {
+export interface HmtCandidates {
   /** L */
   readonly first: number;
   /** K */
@@ -47,11 +47,11 @@ export interface Candidates {
 export function monotonicModel(
   model: TranslationModel,
   attention: MonotonicKind,
-  candidates: Candidates = { first: 2, states: 4 },
+  candidates: HmtCandidates = { first: 2, states: 4 },
 ): MonotonicModel {
   if (model.encoder === 'unidirectional')
     return { ...model, attention, ...(attention === 'hmt' ? { candidates } : {}) };
-  throw new InputError('heads that only move forward need tokens that keep their encoding, expected "unidirectional"', {
+  throw new InputError('heads that only move forward need encodings that do not change, expected "unidirectional"', {
     key: 'problem.model.encoder',
   });
 }
@@ -61,7 +61,7 @@ export function movingHeads({ attention, heads }: MonotonicModel): number {
   return attention === 'milk' || attention === 'itst' ? 1 : heads;
 }
 
-/** Whether heads attend softly over everything behind the place where they stop. */
+/** Whether heads attend softly to everything before the place where they stop. */
 export function lookback({ attention }: MonotonicModel): boolean {
   return attention !== 'mma-h';
 }
@@ -73,65 +73,70 @@ const weight = z.number().min(0).optional();
 export const monotonicSchema = z.strictObject({
   kind: z
     .literal('monotonic')
-    .describe('Simultaneous translation with attention that decides by itself when to read (appendix C.3).'),
+    .describe('Simultaneous translation with attention that learns when to read (appendix C.3).'),
   data,
   attention: z
     .enum(ATTENTIONS)
     .default('mma-il')
     .describe(
-      'milk: one moving head a layer, soft attention behind it; mma-il: every head moves, soft attention behind it; ' +
+      'milk: one moving head per layer, soft attention up to it; mma-il: every head moves, soft attention up to it; ' +
         'mma-h: every head moves and attends to where it stops; itst: information transport; hmt: hidden Markov model.',
     ),
   latencyWeight: weight.describe(
-    'λ_avg: what a token of average lagging costs a sentence, in nats. If left out: 0.1, with mma-h 0. With itst and hmt ' +
-      'the factor of their latency, if left out 1.',
+    'λ_avg: cost of a token of average lagging per sentence, in nats. Default: 0.1; for mma-h 0. For itst and hmt ' +
+      'the factor of their latency, default 1.',
   ),
   latencyWeights: z
     .array(z.number().min(0))
     .min(1)
     .max(50)
     .optional()
-    .describe('In place of latencyWeight: one task for each of these weights, in rising order. If left out: one task.')
+    .describe('Instead of latencyWeight: one task for each of these weights, in ascending order. Default: one task.')
     .meta({ examples: [[0, 0.05, 0.1, 0.2]] }),
   main: z
     .number()
     .min(0)
     .optional()
-    .describe('The one of latencyWeights that is the main task. If left out: the default of latencyWeight.'),
+    .describe('The entry of latencyWeights that is the main task. Default: the default of latencyWeight.'),
   mainLoss: z
     .enum(['exact', 'cached'])
     .default('cached')
     .describe(
-      "With several tasks: where the scheduler's feature of that name comes from: computed for every sentence, or " +
+      "With several tasks, how the scheduler's feature of that name is obtained: computed for every sentence, or " +
         'remembered from its last update.',
     ),
   varianceWeight: weight.describe(
-    'λ_var: what a unit of variance between the heads costs a sentence, in nats. If left out: 0, with mma-h 0.1. With itst ' +
-      'the factor of the distance from one unit of information, if left out 5. Not for hmt.',
+    'λ_var: cost of a unit of variance between the heads per sentence, in nats. Default: 0; for mma-h 0.1. For itst ' +
+      'the factor of the distance from one unit of information, default 5. Not for hmt.',
   ),
   threshold: section({
     least: z.number().gt(0).max(1).default(0.5).describe('δ_min: where the threshold ends.'),
-    decay: z.number().positive().default(100_000).describe('Updates in which its distance to δ_min falls to 1/e.'),
+    decay: z.number().positive().default(100_000).describe('Updates in which its distance from δ_min falls to 1/e.'),
     after: z.int().min(0).default(4000).describe('Updates before it is applied at all.'),
-  }).describe('itst alone: a target token is trained to see the source until it has received this much information.'),
+  }).describe('itst only: in training a target token sees the source until it has received this much information.'),
   candidates: section({
     first: z
       .int()
       .min(-100)
       .max(1000)
       .default(2)
-      .describe('L: source tokens before the first target token at the earliest.'),
-    states: z.int().min(1).max(64).default(4).describe('K: moments at which each target token may be written.'),
-  }).describe('hmt alone: a target token i, from 0, may be written after L + i to L + i + K − 1 source tokens.'),
+      .describe('L: minimum number of source tokens before the first target token.'),
+    states: z
+      .int()
+      .min(1)
+      .max(64)
+      .default(4)
+      .describe('K: number of moments at which each target token may be written.'),
+  }).describe('hmt only: target token i, from 0, may be written after L + i to L + i + K − 1 source tokens.'),
   model,
   batch,
   smoothing,
   learning,
   validation: section({
     split: z.string().min(1).default('valid').describe('Split of the corpus.'),
-    tokens: z.int().min(1).default(8192).describe('Most target tokens in a batch; without influence on the result.'),
+    tokens: z.int().min(1).default(8192).describe('Maximum target tokens in a batch; does not affect the result.'),
     reward: rewardShare('pairs'),
-  }).describe('Performance is minus the loss that is trained, latency included, without noise, in nats per token.'),
+  }).describe('Performance is minus the training loss, latency included, without noise, in nats per token.'),
   warmStart,
 });
 
@@ -149,10 +154,10 @@ export function latencyTasks(config: MonotonicConfig): { readonly tasks: readonl
     return { tasks: [{ name: attention, number: 1 }], main: 0 };
   }
   if (only !== undefined) {
-    throw new InputError('latencyWeights says all of them, expected main', { key: 'problem.latencyWeight' });
+    throw new InputError('latencyWeights lists all of them, expected main', { key: 'problem.latencyWeight' });
   }
   if (weights.some((weight, i) => i > 0 && weight <= weights[i - 1])) {
-    throw new InputError(`expected weights in rising order, found ${weights.join(', ')}`, {
+    throw new InputError(`expected weights in ascending order, found ${weights.join(', ')}`, {
       key: 'problem.latencyWeights',
     });
   }
@@ -164,7 +169,7 @@ export function latencyTasks(config: MonotonicConfig): { readonly tasks: readonl
 export function latencyWeights(config: MonotonicConfig): { latencyWeight: number; varianceWeight: number } {
   const { latencyWeight: average, varianceWeight: variance } = DEFAULT_WEIGHTS[config.attention];
   if (config.attention === 'hmt' && config.varianceWeight !== undefined) {
-    throw new InputError('hmt has no moving heads, expected no weight of the variance between them', {
+    throw new InputError('hmt has no moving heads, so their variance has no weight', {
       key: 'problem.varianceWeight',
     });
   }
@@ -172,7 +177,7 @@ export function latencyWeights(config: MonotonicConfig): { latencyWeight: number
   return { latencyWeight, varianceWeight };
 }
 
-/** Where they are left out: those of Ma et al. (2020), and λ_avg = 1 as with Zhang and Feng (2022, 2023). */
+/** Defaults: those of Ma et al. (2020), and λ_avg = 1 as in Zhang and Feng (2022, 2023). */
 const DEFAULT_WEIGHTS: Readonly<Record<MonotonicKind, { latencyWeight: number; varianceWeight: number }>> = {
   milk: { latencyWeight: 0.1, varianceWeight: 0 },
   'mma-il': { latencyWeight: 0.1, varianceWeight: 0 },
@@ -197,4 +202,6 @@ export const monotonicKind = problemKind({
   create: async (config, context) => (await import('./problem.js')).MonotonicProblem.create(config, context),
   evaluate: async (run, flags) => (await import('../evaluate-run.js')).evaluateTranslationRun(run, flags),
   verbs: ['translate', 'export'],
+  evaluations: 'translations',
+  madeUpData: translationKind.madeUpData,
 });

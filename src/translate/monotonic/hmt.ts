@@ -68,7 +68,7 @@ import {
   type Sources,
   smoothingTerm,
 } from '../model/transformer.js';
-import type { Candidates, MonotonicModel } from './config.js';
+import type { HmtCandidates, MonotonicModel } from './config.js';
 import { logSigmoid } from './itst.js';
 import type { Lengths } from './loss.js';
 
@@ -83,7 +83,7 @@ import type { Lengths } from './loss.js';
  */
 
 /** t of every state, i64 [B, T·K], for target positions [B, T]; `last` i64 [B, 1, 1] is the latest moment of a sentence. */
-export function moments(positions: Tensor, { first, states }: Candidates, last: Tensor): Tensor {
+export function moments(positions: Tensor, { first, states }: HmtCandidates, last: Tensor): Tensor {
   const [batch, steps] = positions.shape;
   const each = add(expandDims(add(positions, first), -1), range(states)); // [B, T, K]
   return reshape(minimum(maximum(each, 1), last), [batch, multiplyDims(steps, states)]);
@@ -93,7 +93,7 @@ export function moments(positions: Tensor, { first, states }: Candidates, last: 
  * Who sees whom among states, as a bias [B, 1, queries, keys]: a state sees those of its own and earlier target positions
  * whose moment is not later, itself the last. `order` i64 [B, states] counts the states.
  */
-export function stateBias(
+function stateBias(
   queries: { readonly order: Tensor; readonly moments: Tensor },
   keys: { readonly order: Tensor; readonly moments: Tensor },
   dtype: 'f32' | 'f64' = 'f32',
@@ -108,7 +108,7 @@ export function stateBias(
 }
 
 /** How each state sees the source tokens before its moment, as a bias [B, 1, T·K, S]. */
-export function momentBias(read: Tensor, source: Dim, dtype: 'f32' | 'f64' = 'f32'): Tensor {
+function momentBias(read: Tensor, source: Dim, dtype: 'f32' | 'f64' = 'f32'): Tensor {
   return expandDims(where(less(range(source), expandDims(read, -1)), fill(0, [], dtype), LOWEST), 1);
 }
 
@@ -234,10 +234,10 @@ function logSum(x: Tensor): Tensor {
  * The hidden Markov Transformer step by step. Kept of the source, [S, B, D]: `source.keys.<l>`, `source.values.<l>`, and
  * `source.encoded`, the encoder's output. Kept of each target token, [T, B, D]: `decoder.keys.<l>.<k>` and
  * `decoder.values.<l>.<k>` of its K states. They hold for one number of source tokens: a state whose moment has not come
- * is computed with what there is, is seen by nobody, and has to be computed anew when more has been read (`redecodes`).
+ * is computed with the available source, is hidden from the others, and is recomputed when more has been read (`redecodes`).
  * `ended` i64 [B] is 1 where the visible source tokens are all.
  *
- * `readiness` [B] is put out: 0 before the first moment of the next token, 1 at its last, else the probability that the
+ * `readiness` [B] is output: 0 before the first moment of the next token, 1 at its last, else the probability that the
  * moment is chosen.
  */
 export function momentSteps(model: MonotonicModel): SourceAttention {
@@ -301,7 +301,7 @@ function decodeNew(p: Parameters, inputs: Named, model: MonotonicModel, outputs:
   const positions = add(range(N), expandDims(lengths, -1)); // [B, N]
   const order = reshape(add(mul(expandDims(positions, -1), K), range(K)), [B, count]);
   const queries = { order, moments: moments(positions, candidates, expandDims(last, -1)) };
-  // What is kept lies state by state, and there may be none of it, which cannot be given another shape.
+  // Caches are stored state by state and may be empty, which cannot be reshaped.
   const before = add(sub(range(past), dimension(past)), expandDims(lengths, -1)); // [B, T]
   const each = Array.from({ length: K }, (_, k) => ({
     order: add(mul(before, K), k),
@@ -362,7 +362,7 @@ function answers(
   candidates: number,
 ): Outputs {
   const { visible, lengths, tokens } = inputs;
-  const { first, states: K } = model.candidates as Candidates;
+  const { first, states: K } = model.candidates as HmtCandidates;
   const [N, B] = tokens.shape;
   const at = sub(visible, add(add(lengths, sub(dimension(N), 1)), first)); // k of the moment, [B]; below 0: none has come
   const now = oneHot(minimum(maximum(at, 0), K - 1), K); // [B, K]

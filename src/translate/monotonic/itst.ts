@@ -41,13 +41,13 @@ import type { Lengths } from './loss.js';
 /*
  * Information-transport-based simultaneous translation (Zhang and Feng 2022). In each layer of the decoder source token j
  * transports T_ij = σ(energy) ∈ (0, 1) units of information to target token i, which needs one unit in all. The attention
- * is weighted with it, α_ij ∝ softmax(u)_ij·T_ij, and a token is written once it has received δ.
+ * is weighted by it, α_ij ∝ softmax(u)_ij·T_ij, and a token is written once it has received δ.
  *
  * Names: B sentences, H heads, T target and S source positions, L layers, width D.
  */
 
 export interface TransportOptions {
-  /** i64 [B]: source tokens of each sentence, its end counted. */
+  /** i64 [B]: source tokens of each sentence, including its end. */
   readonly lengths: Tensor;
   /** δ [B]: a target token sees the source until it, or one before it, has received this much. */
   readonly thresholds: Tensor;
@@ -95,7 +95,7 @@ export function transportAttention(
 
 /**
  * What is read when each target token is written, [B, 1, T, S]: source tokens before which less than δ had been received,
- * by this target token or by one before it, since what is read stays read.
+ * by this target token or an earlier one, since what is read stays read.
  */
 function readUntil(information: Tensor, thresholds: Tensor): Tensor {
   const lacking = cast(less(cumsum(information, { exclusive: true }), thresholds), information.dtype);
@@ -112,7 +112,7 @@ export function logSigmoid(x: Tensor): Tensor {
  * what a target token receives:
  *
  * - `cost`: Σ_ij T̂_ij · max(|j − i·|x|/|y|| − 1, 0) / (|x|·|y|), i and j from 1, as the mean over the layers: information
- *   from far off the diagonal is dear.
+ *   from far off the diagonal is expensive.
  * - `distance`: ‖T − T̂‖₂ over all layers: each target token should receive one unit, in which case T = T̂.
  */
 export function transportLosses(
@@ -141,7 +141,7 @@ const SMALLEST = 1e-12;
 
 /**
  * The same attention, step by step, over all source tokens that are visible. Kept of the source, [S, B, D]:
- * `source.moving.<l>` (the keys that T is made of), `source.keys.<l>` and `source.values.<l>`. `readiness` [B] is put out:
+ * `source.moving.<l>` (the keys that T is made of), `source.keys.<l>` and `source.values.<l>`. `readiness` [B] is output:
  * the information that the next token has received in the layer in which it is least.
  */
 export function transportSteps(model: MonotonicModel): SourceAttention {

@@ -68,7 +68,7 @@ export function monotonicFeeds(batches: readonly Batch[], choice: MonotonicChoic
 export interface MonotonicLossOptions {
   /** ε of label smoothing, in fairseq's form. */
   readonly smoothing: number;
-  /** λ_var, of the variance between the heads, or of what else keeps the decisions in order. */
+  /** λ_var, of the variance between the heads or its equivalent. */
   readonly varianceWeight: number;
   /** Without noise, and with `plain`. Default false. */
   readonly evaluation?: boolean;
@@ -77,7 +77,7 @@ export interface MonotonicLossOptions {
 /**
  * What is trained: `loss` = Σ_b w_b·(ℓ_b + λ_b·latency_b + λ_var·variance_b), with ℓ_b the sum of the label-smoothed losses
  * of the tokens of sentence b. Other outputs, all [B]: the three parts `smoothed`, `latency` and `variance`, and in
- * evaluation the loss without smoothing, `plain`. Of the inputs, `waits` is not looked at.
+ * evaluation the loss without smoothing, `plain`. The input `waits` is ignored.
  *
  * `latency` and `variance` are those of `latencyLosses`; with `itst`, cost and distance of `transportLosses`. With `hmt`
  * `smoothed` and `plain` are both the marginal loss of `hiddenLosses`, and `variance` is its loss of the states.
@@ -156,17 +156,17 @@ function transported(
 const wide = (x: Tensor): Tensor => cast(x, 'i64');
 
 export interface Lengths {
-  /** |x|, i64 [B], the end of the sentence counted. */
+  /** |x|, i64 [B], including its end. */
   readonly source: Tensor;
-  /** |y|, i64 [B], the end of the sentence counted. */
+  /** |y|, i64 [B], including its end. */
   readonly target: Tensor;
 }
 
 /**
  * The two latency losses of each sentence, both [B], from the expected delays g [B, N, T] of its N moving heads:
  *
- * - `lagging`: the differentiable average lagging of the heads' mean delay, weighted with softmax(g) over the heads (Ma
- *   et al. 2020): the head that is furthest on keeps the others waiting.
+ * - `lagging`: the differentiable average lagging of the heads' mean delay, weighted by softmax(g) over the heads (Ma
+ *   et al. 2020): the head that is furthest ahead keeps the others waiting.
  * - `variance`: (1/|y|) Σ_i Var(g_i) over the heads, which keeps them together.
  */
 export function latencyLosses(

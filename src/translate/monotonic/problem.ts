@@ -1,4 +1,4 @@
-import { Gradients, type LearningRate, type Training } from '../../optim/index.js';
+import { Gradients } from '../../optim/index.js';
 import type { Snapshot } from '../../run/index.js';
 import {
   type Assignment,
@@ -12,18 +12,23 @@ import {
   type Status,
   spacedPlaces,
   stateOnly,
-  type Task,
   trainingInfluence,
 } from '../../schedule/index.js';
 import { type Batch, column, pairCount, selectPairs } from '../corpus/batches.js';
 import type { PairedSequences } from '../corpus/corpus.js';
-import { FEATURES, MainLosses, writeRows } from '../features.js';
-import { inOrder } from '../loss-evaluation.js';
+import { FEATURES, MainLosses, writeFeatureRows } from '../features.js';
+import { RewardGradients, rewardPieces } from '../loss-evaluation.js';
 import { evaluationMode, requireStart } from '../model/config.js';
 import { targetTokens } from '../model/transformer.js';
-import { RewardGradients, rewardPieces } from '../reward.js';
 import { saveMonotonic, transformerParameters, warmStartMonotonic } from '../trained.js';
-import { createTraining, learningRateOf, type ProblemOptions, TrainingData } from '../training.js';
+import {
+  type CorpusParts,
+  CorpusProblem,
+  createTraining,
+  type ProblemOptions,
+  TrainingData,
+  translationLearningRate,
+} from '../training.js';
 import {
   latencyTasks,
   latencyWeights,
@@ -44,24 +49,25 @@ import {
 } from './loss.js';
 
 /**
- * Translation that learns when to read as a problem. When to read is learned together with the model, and the weight of
- * the latency says where it ends up between early and right. There is one task, or one for each of several weights: the
+ * Translation with learned reading as a problem. When to read is learned together with the model, and the weight of
+ * the latency sets the trade-off between latency and quality. There is one task, or one for each of several weights: the
  * loss of a pair on a task is ℓ + λ_T·latency + λ_var·variance, so that one pass gives its losses on all tasks.
  */
-export class MonotonicProblem implements Problem<readonly Batch[]> {
+export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<readonly Batch[]> {
   readonly features: readonly FeatureGroup[];
   /** From the task in which latency costs least. */
   readonly curriculum = { easiest: 'first', until: 'main' } as const;
   readonly gradients: RewardGradients;
-  /** Only where part of the validation data is set aside for it. */
+  /** Only if part of the validation data is set aside for it. */
   readonly influence: InfluenceAccess<readonly Batch[]> | undefined;
   private readonly losses: MainLosses | undefined;
   private gradientProgram: Promise<Gradients> | undefined;
 
   private constructor(
     private readonly config: MonotonicConfig,
-    private readonly parts: Parts,
+    parts: Parts,
   ) {
+    super(parts);
     const { training, data } = parts;
     const several = parts.tasks.length > 1;
     this.features = several
@@ -86,7 +92,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
   static async create(config: MonotonicConfig, options: ProblemOptions): Promise<MonotonicProblem> {
     const { threads = 1 } = options;
     const tasks = latencyTasks(config);
-    const learningRate = learningRateOf(config.learning, options.updates);
+    const learningRate = translationLearningRate(config.learning, options.updates);
     requireStart(config);
     const data = await TrainingData.open(config, options.random);
     const opened: { close(): void | Promise<void> }[] = [data];
@@ -94,7 +100,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
       const model = monotonicModel(data.model, config.attention, config.candidates);
       const loss = { smoothing: config.smoothing, ...latencyWeights(config) };
       const plain = new Set(transformerParameters(model).map(({ name }) => name));
-      // With adapters, those are trained and what the Transformer does not have.
+      // With adapters, only they and the parameters that the Transformer does not have are trained.
       const frozen = model.adapters === undefined ? undefined : (name: string) => plain.has(name);
       const training = await createTraining(
         monotonicLossModel(model, loss),
@@ -117,22 +123,6 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     }
   }
 
-  get tasks(): readonly Task[] {
-    return this.parts.tasks;
-  }
-
-  get main(): number {
-    return this.parts.main;
-  }
-
-  nextBatch(): readonly Batch[] {
-    return this.parts.data.next();
-  }
-
-  sizeOf(batches: readonly Batch[]): number {
-    return pairCount(batches);
-  }
-
   /** With one task there is nothing to schedule, so no features. */
   async writeFeatures(
     batches: readonly Batch[],
@@ -148,7 +138,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     const sourceLengths = column(batches, 'sourceLengths');
     const targetLengths = column(batches, 'targetLengths');
     const { meanLengths } = data.corpus;
-    writeRows(groups, { sourceLengths, targetLengths, meanLengths, losses: known, meanLoss, status }, out);
+    writeFeatureRows(groups, { sourceLengths, targetLengths, meanLengths, losses: known, meanLoss, status }, out);
   }
 
   /** With the losses ℓ of sentences of |y| tokens: Σ wᵢ ℓᵢ / Σ wᵢ |yᵢ|. */
@@ -184,10 +174,6 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     return -(await this.validationFigures()).objective;
   }
 
-  observe(performance: number): void {
-    this.parts.learningRate.observe(performance);
-  }
-
   /** Losses and expected latency of the validation data. */
   validationFigures(): Promise<CorpusFigures> {
     const { evaluation, data } = this.parts;
@@ -210,15 +196,6 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
 
   mainLosses(batches: readonly Batch[]): Promise<Float32Array> {
     return this.losses === undefined ? this.lossesOn(batches, this.main) : this.losses.exact(batches);
-  }
-
-  validationBatches(): Generator<readonly Batch[]> {
-    return this.batchesOf(this.parts.data.valid);
-  }
-
-  /** Brings what `capture` reads into memory. */
-  settle(): Promise<void> {
-    return this.parts.training.settle();
   }
 
   /** With one task, the state of version 0.1.0: place in the data and nothing else. */
@@ -250,9 +227,9 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     saveMonotonic(folder, data.corpus.languages, model);
   }
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await (await this.gradientProgram)?.close();
-    for (const resource of [...this.parts.opened].reverse()) await resource.close();
+    await super.close();
   }
 
   /** λ of a task. */
@@ -272,7 +249,7 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     const threshold = thresholdAt(this.config.threshold, training.updates);
     const feeds = monotonicFeeds(batches, { weights, latencyWeights: latency, threshold });
     const { loss, batches: results } = await training.step(feeds, learningRate.at(training.updates));
-    // Whatever a pair was trained for, its parts tell its loss on the main task.
+    // The parts of a pair's loss give its loss on the main task, whatever it was trained for.
     const sums = results.map(({ smoothed, latency: late, variance }) => {
       const [a, b, c] = [smoothed, late, variance].map(({ data }) => data as Float32Array);
       return this.sentenceLosses({ smoothed: a, latency: b, variance: c }, this.main);
@@ -337,10 +314,6 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
       },
     });
   }
-
-  private *batchesOf(pairs: PairedSequences): Generator<readonly Batch[]> {
-    for (const batch of inOrder(pairs, this.parts.data.tokens)) yield [batch];
-  }
 }
 
 interface DataState {
@@ -349,20 +322,12 @@ interface DataState {
   readonly turn: number;
 }
 
-/** What a problem is put together from. */
-interface Parts {
-  readonly tasks: readonly Task[];
-  readonly main: number;
+interface Parts extends CorpusParts {
   readonly model: MonotonicModel;
-  readonly data: TrainingData;
-  readonly training: Training;
-  readonly learningRate: LearningRate;
   readonly evaluation: MonotonicEvaluation;
-  /** What has to be closed, the last first. */
-  readonly opened: readonly { close(): void | Promise<void> }[];
 }
 
-/** What the two further losses are called, by the policy that is trained. */
+/** Names of the two additional losses, by the trained policy. */
 const FIGURE_NAMES = {
   monotonic: { latency: 'expected lagging', variance: 'variance of delays' },
   itst: { latency: 'latency cost', variance: 'distance from one unit' },

@@ -26,10 +26,10 @@ export type AdaptiveOptions = OptionsOf<typeof settings>;
 /**
  * Choosing among wait-k_min … wait-k_max by confidence (Zheng et al. 2020). With the lag l = |read| − |written| the model
  * of wait-l is asked, and its token is written if max_v p_l(v) ≥ ρ_l, where ρ_l = ρ_min − (l − k_min)(ρ_min − ρ_max) /
- * (k_max − k_min). Once the source has ended the model of wait-k_max goes on.
+ * (k_max − k_min). Once the source has ended the model of wait-k_max continues.
  *
- * @param waits what the models were trained for, one wait each; a lag asks the nearest one, the smaller of two equally
- * near. One model of many waits is asked for all lags. In each case target position i sees i + l source tokens, as in
+ * @param waits what the models were trained for, one wait each; a lag uses the nearest one, the smaller of two equally
+ * near. One model of many waits is used for all lags. In each case target position i sees i + l source tokens, as in
  * training for wait-l.
  */
 export function adaptive(options: AdaptiveOptions = {}, waits: readonly number[] = [1]): Policy {
@@ -58,13 +58,13 @@ export const adaptivePolicy: PolicyDescription = {
   name: 'adaptive',
   title: 'adaptive',
   label: 'Zheng et al.',
-  help: 'wait-min … wait-max by confidence, thresholds from … to',
+  help: 'wait-min … wait-max by confidence, with thresholds from … to',
   settings,
   models: ['wait-k'],
   create: (spec, models) => {
     const waits = models.filter((wait) => typeof wait === 'number');
     if (waits.length === models.length) return adaptive(spec as AdaptiveOptions, waits);
-    throw new InputError('adaptive is for models of wait-k, this one was trained on whole sentences', {
+    throw new InputError('adaptive is for wait-k models, this one was trained on whole sentences', {
       key: 'policy',
     });
   },

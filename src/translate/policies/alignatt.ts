@@ -22,7 +22,7 @@ export type AlignAttOptions = OptionsOf<typeof settings>;
 /**
  * AlignAtt (Papi et al. 2023), over any model, without training: with A the cross-attention of the next token over the n
  * source tokens read so far, averaged over heads of one layer, WRITE iff argmax_j A_j < n − f, j from 0: the word is
- * aligned with none of the last f tokens, after which something may still come that changes it.
+ * aligned with none of the last f tokens, whose successors may still change it.
  */
 export function alignAtt(options: AlignAttOptions = {}): Policy {
   const { f } = complete(own, options);

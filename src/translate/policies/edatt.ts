@@ -24,7 +24,7 @@ export type EdAttOptions = OptionsOf<typeof settings>;
 /**
  * EDAtt (Papi et al. 2022), over any model, without training: with A the cross-attention of the next token over the n
  * source tokens read so far, averaged over heads of one layer, WRITE iff Σ_{j > n − λ} A_j < α, j from 1: the word does
- * not lean on the last λ tokens. With no more than λ tokens read all attention is on them: READ.
+ * not depend on the last λ tokens. With at most λ tokens read all attention is on them: READ.
  */
 export function edAtt(options: EdAttOptions = {}): Policy {
   const { alpha, lambda } = complete(own, options);
@@ -46,7 +46,7 @@ export const edAttPolicy: PolicyDescription = {
   name: 'edatt',
   title: 'EDAtt',
   label: 'EDAtt',
-  help: 'write what leans with less than alpha on the last lambda tokens; layer, heads as for alignatt',
+  help: 'write what puts less than alpha of its attention on the last lambda tokens; layer, heads as for alignatt',
   settings,
   models: ['wait-k', 'full'],
   create: (spec) => edAtt(spec as EdAttOptions),

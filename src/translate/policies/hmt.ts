@@ -1,7 +1,7 @@
 import { complete, type OptionsOf, type Policy, type PolicyDescription, type PolicySetting } from './policy.js';
 
 const settings = {
-  /** Probability from which on a moment is taken. */
+  /** Probability from which a moment is chosen. */
   p: { kind: 'share', default: 0.5, slider: { label: 'p', max: 1, start: 0.5 } },
 } satisfies Record<string, PolicySetting>;
 
@@ -29,7 +29,8 @@ export const hmtPolicy: PolicyDescription = {
   name: 'hmt',
   title: 'hidden Markov Transformer (HMT)',
   label: 'HMT',
-  help: 'write at a moment that the model chooses with a probability of p, over a model with attention: hmt',
+  latencyKeys: { L: ['problem.candidates.first'] },
+  help: 'write at a moment the model chooses with probability p; for models with attention: hmt',
   settings,
   unnamed: 'p',
   models: ['hmt'],

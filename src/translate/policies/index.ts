@@ -36,7 +36,7 @@ export {
 export { type WaitIfOptions, waitIfDiff, waitIfWorse } from './wait-if.js';
 export { waitK } from './wait-k.js';
 
-/** Every policy, in the order in which people see them. Append your own at the end. */
+/** Every policy, in the order shown to users. Append your own at the end. */
 export const policies: PolicyDescription[] = [
   waitKPolicy,
   waitIfWorsePolicy,
@@ -54,9 +54,15 @@ export function policyNamed(name: string): PolicyDescription | undefined {
   return policies.find((policy) => policy.name === name);
 }
 
+/** What reports call a model that learned when to read, by the `problem.attention` that it was trained with. */
+export function attentionLabel(attention: string): string {
+  const named = policies.find(({ labels = {} }) => attention in labels);
+  return named?.labels?.[attention] ?? policyNamed(attention)?.label ?? attention;
+}
+
 /**
  * Reads `wait-k:3`, `wait-if-diff:initial=2,step=1`, `adaptive:min=1,max=10,from=1,to=0` or `monotonic`. Settings may
- * be left out, and may be lists, `wait-k:1,3,5` or `wait-if-diff:initial=2,4,step=1,2`, which stand for all combinations.
+ * be omitted, and may be lists, `wait-k:1,3,5` or `wait-if-diff:initial=2,4,step=1,2`, which stand for all combinations.
  */
 export function parsePolicies(text: string): PolicySpec[] {
   const [, name, settings] = /^([a-z-]+)(?::(.+))?$/.exec(text.trim()) ?? [];
@@ -64,7 +70,7 @@ export function parsePolicies(text: string): PolicySpec[] {
   if (policy === undefined) throw unknown(text);
   const given = lists(policy, settings);
   const count = [...given.values()].reduce((product, { length }) => product * length, 1);
-  if (count > MOST) throw new InputError(`it stands for ${count} policies, expected ${MOST} at most`, KEY);
+  if (count > MOST) throw new InputError(`it expands to ${count} policies, expected at most ${MOST}`, KEY);
   let specs: Record<string, unknown>[] = [{ name: policy.name }];
   for (const [key, values] of given) {
     specs = specs.flatMap((spec) => values.map((value) => ({ ...spec, [key]: value })));
@@ -88,19 +94,19 @@ export function createPolicy(spec: PolicySpec, models: readonly TrainedFor[]): P
 
 /** The policy that a model was trained for. */
 export function ownPolicy(models: readonly TrainedFor[]): Policy {
-  return createPolicy({ name: ownDecision(models[0]) ?? 'wait-k' }, models);
+  return createPolicy({ name: ownDecision(models[0]) ?? waitKPolicy.name }, models);
 }
 
 /** A policy's name as part of a file's: `wait-3`, `wait-if-diff-initial-2-step-1`. */
 export function fileNameOf({ name }: Policy): string {
-  return name.replace('wait-k:', 'wait-').replaceAll(/[:=,]/g, '-');
+  return name.replace(`${waitKPolicy.name}:`, 'wait-').replaceAll(/[:=,]/g, '-');
 }
 
-/** Longest wait, as in the configuration, and most policies that a text can stand for: who sends it may be anybody. */
+/** Longest wait, as in the configuration, and maximum number of policies in a text, which may come from anyone. */
 const LONGEST = 1000;
 const MOST = 1000;
 
-/** A value as it is written; undefined where it is none of the kind. */
+/** A value as it is written; undefined if it is none of the kind. */
 const READ: Readonly<Record<PolicySetting['kind'], (text: string) => number | string | undefined>> = {
   whole: (text) => (/^[1-9]\d{0,3}$/.test(text) && Number(text) <= LONGEST ? Number(text) : undefined),
   wait: (text) => (text === 'full' ? 'full' : READ.whole(text)),
@@ -135,7 +141,10 @@ function lists({ name: policy, settings, unnamed }: PolicyDescription, text = ''
     const setting = key !== undefined && Object.hasOwn(settings, key) ? settings[key] : undefined;
     if (key === undefined || setting === undefined || (name !== undefined && found.has(name))) {
       const known = Object.keys(settings).join(', ') || 'none';
-      throw new InputError(`${JSON.stringify(piece)} is no setting of ${policy}, expected each once of: ${known}`, KEY);
+      throw new InputError(
+        `${JSON.stringify(piece)} is not a setting of ${policy}, expected each at most once: ${known}`,
+        KEY,
+      );
     }
     const number = READ[setting.kind](value);
     if (number === undefined) {
@@ -149,12 +158,12 @@ function lists({ name: policy, settings, unnamed }: PolicyDescription, text = ''
   return found;
 }
 
-/** The policies that `--k` and `--policy` name together; undefined where neither is given. */
+/** The policies that `--k` and `--policy` name together; undefined if neither is given. */
 export function policyTexts(flags: {
   readonly k?: readonly number[];
   readonly policy?: readonly string[];
 }): string[] | undefined {
   const { k, policy } = flags;
   if (k === undefined && policy === undefined) return undefined;
-  return [...(k === undefined ? [] : [`wait-k:${k.join(',')}`]), ...(policy ?? [])];
+  return [...(k === undefined ? [] : [`${waitKPolicy.name}:${k.join(',')}`]), ...(policy ?? [])];
 }

@@ -36,7 +36,7 @@ export const itstPolicy: PolicyDescription = {
   name: 'itst',
   title: 'information transport (ITST)',
   label: 'ITST',
-  help: 'write a token that has received the information delta, over a model with attention: itst',
+  help: 'write a token that has received delta of information; for models with attention: itst',
   settings,
   unnamed: 'delta',
   models: ['itst'],

@@ -1,6 +1,6 @@
 import type { Policy, PolicyDescription } from './policy.js';
 
-/** Monotonic attention decides itself: READ while one of its heads asks for a source token that has not been read. */
+/** The model decides: READ while one of its heads needs a source token that has not been read. */
 export function monotonic(): Policy {
   return {
     name: 'monotonic',
@@ -13,7 +13,12 @@ export const monotonicPolicy: PolicyDescription = {
   name: 'monotonic',
   title: 'monotonic attention',
   label: 'monotonic',
-  help: 'the decision of a model with monotonic attention',
+  labels: { milk: 'MILk', 'mma-il': 'MMA-IL', 'mma-h': 'MMA-H' },
+  latencyKeys: {
+    latencyWeight: ['problem.latencyWeight', 'problem.main'],
+    varianceWeight: ['problem.varianceWeight'],
+  },
+  help: 'the model decides; for models with monotonic attention',
   settings: {},
   models: ['monotonic'],
   create: monotonic,

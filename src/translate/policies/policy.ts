@@ -2,10 +2,10 @@ import { InputError } from '../../errors.js';
 import { searchDefaults } from '../decode/search.js';
 import { special } from '../text/vocabulary.js';
 
-/** READ: take the next source token. WRITE: put out the next target token. */
+/** READ: take the next source token. WRITE: output the next target token. */
 export type Action = 'READ' | 'WRITE';
 
-/** How far a sentence is. */
+/** Progress of a sentence. */
 export interface Counts {
   /** Source tokens read so far; the end of the sentence counts as one. */
   readonly read: number;
@@ -17,7 +17,7 @@ export interface Counts {
 
 /** How a model is asked for the next target token. */
 export interface View {
-  /** Place of the model among those that the policy runs over. Default 0. */
+  /** Index of the model among those of the policy. Default 0. */
   readonly model?: number;
   /** Source tokens that the model may see. Default all that have been read. */
   readonly read?: number;
@@ -30,7 +30,7 @@ export interface View {
   readonly redecode?: boolean;
 }
 
-/** Whose attention over the source a policy looks at: that of some heads of one layer of the decoder. */
+/** The attention over the source that a policy looks at: that of some heads of one decoder layer. */
 export interface AttentionChoice {
   /** From 1, the lowest. Default two thirds up (the fourth of six, as in Papi et al. 2023). */
   readonly layer?: number;
@@ -54,29 +54,29 @@ export interface Proposal {
 
 /** What a policy knows about a sentence. */
 export interface PolicyState extends Counts {
-  /** What came of the views that the policy wanted to look at, in their order. */
+  /** The proposals for the views that the policy requested, in their order. */
   readonly proposals: readonly Proposal[];
 }
 
 /**
  * Decides what to do next. It must READ before it first WRITEs; once the source has ended only WRITE is left, and it is
- * asked no more. It keeps nothing of a sentence: one policy serves many at once.
+ * no longer asked. It stores nothing about a sentence: one policy serves many at once.
  */
 export interface Policy {
-  /** As `parsePolicies` reads it, with everything that matters to the result. */
+  /** As `parsePolicies` reads it, with everything that affects the result. */
   readonly name: string;
   /**
-   * What it has to see before it decides. The first view is the one whose token is written, also where the source has
+   * What it needs to see before it decides. The first view is the one whose token is written, also after the source has
    * ended, with a beam. Default nothing, and writing with model 0.
    */
   look?(counts: Counts): readonly View[];
-  /** The attention that it has to see with every proposal. Default none. */
+  /** The attention it needs with every proposal. Default none. */
   readonly attention?: AttentionChoice;
   /** Whether to read a token or to write one. */
   decide(state: PolicyState): Action;
 }
 
-/** Models that were trained together with a policy of their own. */
+/** Models that were trained together with their own policy. */
 export type OwnPolicy = 'monotonic' | 'itst' | 'hmt';
 
 /** What a model was trained to translate with: wait-k, the whole source, or its own decision. */
@@ -86,13 +86,13 @@ export function ownDecision(training: TrainedFor | undefined): OwnPolicy | undef
   return typeof training === 'number' || training === 'full' ? undefined : training;
 }
 
-/** A number that a policy can be varied by. */
+/** A number that varies a policy. */
 export interface PolicySetting {
   /** A whole number from 1 on, such a number or `full`, a number from 0 to 1, or heads as `1+4`. */
   readonly kind: 'whole' | 'wait' | 'share' | 'heads';
-  /** Its value if left out; null: the model or the policy says. */
+  /** Its default; null: the model or the policy decides. */
   readonly default: number | null;
-  /** The slider that turns it on the page, from 1 or 0 on. Default none: the page leaves it out. */
+  /** Its slider on the page, starting at 1 or 0. Default none: the page leaves it out. */
   readonly slider?: { readonly label: string; readonly max: number; readonly start: number };
 }
 
@@ -103,7 +103,7 @@ export type OptionsOf<S extends PolicySettings> = {
   readonly [name in keyof S]?: S[name]['kind'] extends 'heads' ? string : number;
 };
 
-/** All settings, with defaults for those left out; refuses values of the wrong kind. */
+/** All settings, with defaults for those left out; rejects values of the wrong kind. */
 export function complete<S extends PolicySettings>(
   settings: S,
   options: { readonly [name in keyof S]?: number },
@@ -111,7 +111,7 @@ export function complete<S extends PolicySettings>(
   const values = Object.entries(settings).map(([key, { kind, default: value }]) => {
     const given: number = options[key] ?? value ?? Number.NaN;
     if (kind === 'share' ? !(given >= 0 && given <= 1) : !(Number.isSafeInteger(given) && given >= 1)) {
-      const expected = kind === 'share' ? 'a number from 0 to 1' : 'a whole number from 1 on';
+      const expected = kind === 'share' ? 'a number from 0 to 1' : 'a whole number of at least 1';
       throw new InputError(`expected ${expected}, found ${given}`, { key });
     }
     return [key, given];
@@ -133,8 +133,8 @@ export function attentionChoice({ layer, heads }: OptionsOf<typeof attentionSett
 }
 
 /**
- * What a policy that looks at the attention need not look at it for: READ. A full-sentence model takes every beginning for
- * a sentence, so that a proposed end means READ; and one that repeats itself would write on without end at one place of
+ * Cases in which a policy can READ without looking at the attention. A full-sentence model takes every prefix for
+ * a sentence, so a proposed end means READ; and one that repeats itself would write forever at one place of
  * the source.
  */
 export function mustRead(state: PolicyState): boolean {
@@ -142,13 +142,13 @@ export function mustRead(state: PolicyState): boolean {
   return next?.attention === undefined || next.token === special.eos || wroteTooMuch(state);
 }
 
-/** More is written than a translation of what was read can have: a model that repeats itself would go on for ever. */
+/** More is written than a translation of what was read can have; a model that repeats itself would continue forever. */
 export function wroteTooMuch({ read, written }: PolicyState): boolean {
   const { ratio, extra } = searchDefaults.maxLength;
   return written >= ratio * read + extra;
 }
 
-/** The choice as part of a policy's name; empty where nothing was chosen. */
+/** The choice as part of a policy's name; empty if nothing was chosen. */
 export function attentionSuffix({ layer, heads }: OptionsOf<typeof attentionSettings>): string {
   return `${layer === undefined ? '' : `,layer=${layer}`}${heads === undefined ? '' : `,heads=${heads}`}`;
 }
@@ -161,7 +161,7 @@ export interface PolicySpec {
 
 /**
  * Everything about a kind of policy. Command-line help, policy names, the page's menu and report labels read it; its
- * place in the list of `index.ts` is the order in which people see it.
+ * place in the list of `index.ts` is the order shown to users.
  */
 export interface PolicyDescription {
   /** As it is written on the command line. */
@@ -170,13 +170,20 @@ export interface PolicyDescription {
   readonly title: string;
   /** In reports: as the paper calls it. */
   readonly label: string;
+  /** In reports, by the `problem.attention` of a model, if that matters. Default: the label. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * In reports: the keys of a training that make its model early or late, by a short name. Of several keys the first one
+   * that is set counts. The models of a policy that has them are points of one curve. Default: all lies in the settings.
+   */
+  readonly latencyKeys?: Readonly<Record<string, readonly string[]>>;
   /** One line of help. */
   readonly help: string;
   /** In the order in which they are shown. */
   readonly settings: PolicySettings;
   /** The setting whose name may be left out, as in `wait-k:3`. */
   readonly unnamed?: string;
-  /** The models that it can run over, by what they were trained for. */
+  /** The models it supports, by what they were trained for. */
   readonly models: readonly ('wait-k' | 'full' | OwnPolicy)[];
   /** The policy with these settings over models that were trained so. */
   create(spec: PolicySpec, models: readonly TrainedFor[]): Policy;

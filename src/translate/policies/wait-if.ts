@@ -48,7 +48,7 @@ function waitIf(
     },
     decide: ({ ended, proposals: [now, before] }) => {
       if (ended) return 'WRITE';
-      // A model of whole sentences takes every beginning for a sentence: that it would end there means READ.
+      // A whole-sentence model takes every prefix for a sentence: a proposed end means READ.
       return now !== undefined && now.token !== special.eos && settled(now, before) ? 'WRITE' : 'READ';
     },
   };
@@ -60,7 +60,7 @@ export const waitIfWorsePolicy: PolicyDescription = {
   name: 'wait-if-worse',
   title: 'wait-if-worse',
   label: 'WIW',
-  help: 'write what a further read has neither changed nor made less likely',
+  help: 'write what another read has neither changed nor made less likely',
   settings,
   models: OVER,
   create: (spec) => waitIfWorse(spec as WaitIfOptions),
@@ -70,7 +70,7 @@ export const waitIfDiffPolicy: PolicyDescription = {
   name: 'wait-if-diff',
   title: 'wait-if-diff',
   label: 'WID',
-  help: 'write what a further read has not changed',
+  help: 'write what another read has not changed',
   settings,
   models: OVER,
   create: (spec) => waitIfDiff(spec as WaitIfOptions),

@@ -8,7 +8,7 @@ import type { Policy, PolicyDescription } from './policy.js';
 export function waitK(k: number | 'full'): Policy {
   if (k === 'full') return { name: 'wait-k:full', decide: ({ ended }) => (ended ? 'WRITE' : 'READ') };
   if (!Number.isSafeInteger(k) || k < 1) {
-    throw new InputError(`expected a whole number from 1 on, found ${k}`, { key: 'k' });
+    throw new InputError(`expected a whole number of at least 1, found ${k}`, { key: 'k' });
   }
   return {
     name: `wait-k:${k}`,
@@ -20,7 +20,7 @@ export const waitKPolicy: PolicyDescription = {
   name: 'wait-k',
   title: 'wait-k',
   label: 'wait-k',
-  help: 'read k tokens, then write and read in turn; wait-k:full reads all first',
+  help: 'read k tokens, then alternate writing and reading; wait-k:full reads everything first',
   settings: { k: { kind: 'wait', default: null, slider: { label: 'k', max: 15, start: 3 } } },
   unnamed: 'k',
   models: ['wait-k', 'full'],

@@ -43,16 +43,6 @@ export function bpeSegmenter(codes: BpeCodes, options: BpeOptions = {}): BpeSegm
   };
 }
 
-/** Segments a line of words; spaces at its ends are kept, runs of spaces between words become one. */
-export function segmentLine(line: string, segment: BpeSegmenter): string {
-  const inner = line.replace(/^[\r ]+|[\r ]+$/g, '');
-  if (inner === '') return line;
-  const start = line.indexOf(inner);
-  const units: string[] = [];
-  for (const word of inner.split(' ')) if (word !== '') units.push(...segment(word));
-  return line.slice(0, start) + units.join(' ') + line.slice(start + inner.length);
-}
-
 /** Puts units together to words; a unit left open at the end counts as complete. */
 export function joinUnits(units: readonly string[]): string[] {
   const words: string[] = [];
@@ -274,7 +264,7 @@ function cutOut(text: string, glossary: RegExp): string[] {
 export interface BpeCodes {
   /**
    * How the end of a word is written: 0.2 marks its last character (`n</w>`), 0.1, which files without a header
-   * have, adds a symbol of its own (`n </w>`).
+   * have, adds its own symbol (`n </w>`).
    */
   readonly version: '0.1' | '0.2';
   readonly merges: readonly (readonly [string, string])[];

@@ -28,7 +28,8 @@ export function firstToken({ target }: Languages): number | undefined {
   return token === undefined ? undefined : target.vocabulary.id(token);
 }
 
-const textFile = 'text.json';
+/** The file of a corpus or run that says how its text is made into tokens. */
+export const TEXT_FILE = 'text.json';
 
 const tokenizerSchema = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -69,14 +70,19 @@ export function saveLanguages(folder: string, { source, target }: Languages): vo
     if (language.sentencePiece !== undefined) write(`spm.${name}.model`, language.sentencePiece);
   }
   const text = { source: source.config, target: target.config };
-  writeFileAtomic(join(folder, textFile), `${JSON.stringify(text, null, 2)}\n`);
+  writeFileAtomic(join(folder, TEXT_FILE), `${JSON.stringify(text, null, 2)}\n`);
 }
 
 export function loadLanguages(folder: string): Languages {
-  const file = join(folder, textFile);
-  let parsed: z.infer<typeof textSchema>;
+  const { source, target } = readTextConfig(folder);
+  return { source: load(folder, source), target: load(folder, target) };
+}
+
+/** How the text of both languages is made into tokens. */
+export function readTextConfig(folder: string): z.infer<typeof textSchema> {
+  const file = join(folder, TEXT_FILE);
   try {
-    parsed = textSchema.parse(JSON.parse(readText(file)));
+    return textSchema.parse(JSON.parse(readText(file)));
   } catch (error) {
     if (error instanceof InputError) throw error;
     const issue = error instanceof z.ZodError ? error.issues[0] : undefined;
@@ -85,7 +91,6 @@ export function loadLanguages(folder: string): Languages {
       key: issue?.path.join('.'),
     });
   }
-  return { source: load(folder, parsed.source), target: load(folder, parsed.target) };
 }
 
 function load(folder: string, config: PipelineConfig): Language {

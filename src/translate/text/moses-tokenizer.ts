@@ -15,7 +15,7 @@ export interface Surroundings {
   readonly first: boolean;
   /** The whitespace-separated word after the span; null at the end of the line. */
   readonly next: string | null;
-  /** The word before the span and the space between them, where there are any. */
+  /** The word before the span and the space between them, if there are any. */
   readonly previous?: string;
 }
 
@@ -210,7 +210,7 @@ export interface NonbreakingPrefixes {
   readonly beforeNumber: ReadonlySet<string>;
 }
 
-export function nonbreakingPrefixes(language: string): NonbreakingPrefixes {
+function nonbreakingPrefixes(language: string): NonbreakingPrefixes {
   return lists.get(language) ?? english;
 }
 

@@ -4,7 +4,7 @@ import { Vocabulary } from './vocabulary.js';
 /**
  * A model of SentencePiece (Kudo and Richardson 2018) as `spm_train` writes it, unigram or byte pair encoding. Words are
  * segmented one by one, so that a sentence can arrive word by word. That gives the pieces of the whole line, since no
- * piece reaches from one word to the next (models of `--split_by_whitespace=false` are refused); only where two
+ * piece reaches from one word to the next (models of `--split_by_whitespace=false` are rejected); only where two
  * segmentations are equally likely the original may take the other one.
  */
 export interface SentencePieceTokenizer {
@@ -284,7 +284,7 @@ function readModel(bytes: Uint8Array, file: string): Model {
     (of.get(number)?.value ?? Number(otherwise)) !== 0;
   const type = trainer.get(3)?.value ?? TYPES.unigram;
   if (type !== TYPES.unigram && type !== TYPES.bpe) {
-    throw new InputError('expected a SentencePiece model of the type unigram or bpe, found word or char', { file });
+    throw new InputError('expected a SentencePiece model of type unigram or bpe, found word or char', { file });
   }
   const suffix = flag(trainer, 24, false);
   const across = pieces.find(
@@ -292,7 +292,7 @@ function readModel(bytes: Uint8Array, file: string): Model {
   );
   if (across !== undefined || !flag(normalizer, 5, true)) {
     const found = across === undefined ? 'spaces that are not escaped' : JSON.stringify(across.text);
-    throw new InputError(`expected pieces that do not reach from one word to the next, found ${found}`, { file });
+    throw new InputError(`expected pieces that do not span words, found ${found}`, { file });
   }
   const inText = pieces.filter(({ type: kind }) =>
     [PIECES.normal, PIECES.userDefined, PIECES.unused].some((one) => one === kind),
@@ -356,5 +356,5 @@ function utf8(bytes: Uint8Array = new Uint8Array()): string {
 }
 
 function broken(why: string, file: string): InputError {
-  return new InputError(`not a model of SentencePiece: ${why}`, { file });
+  return new InputError(`not a SentencePiece model: ${why}`, { file });
 }

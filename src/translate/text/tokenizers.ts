@@ -1,12 +1,12 @@
 import { Tokenizer } from '@huggingface/tokenizers';
 import { InputError } from '../../errors.js';
-import { jiebaSegmenter, joinChinese, spacedJiebaSegmenter } from './jieba.js';
+import { type ArrivingChinese, chineseSegmenter, joinChinese } from './jieba.js';
 import { type MosesOptions, mosesTokenizer, type Surroundings } from './moses-tokenizer.js';
 import { sentencePieceTokenizer } from './sentencepiece.js';
 import { Vocabulary } from './vocabulary.js';
 
 /**
- * How a line is cut into tokens before byte pair encoding.
+ * How a line is split into tokens before byte pair encoding.
  * - `moses`: the rules of the Moses scripts.
  * - `none`: the text is tokenised already; tokens are separated by spaces.
  * - `char`: every character is a token, a space is `▁`.
@@ -28,6 +28,8 @@ export interface WordTokenizer {
   join(tokens: readonly string[]): string;
   /** The tokens of this word depend on the word after it. */
   readonly looksAhead: (word: string) => boolean;
+  /** Tokens of a line whose characters arrive one by one, where words depend on what comes after them. */
+  readonly arriving?: () => ArrivingChinese;
   /** In `join`, a token may be glued to the word before it, as a comma is. */
   readonly attaches: boolean;
 }
@@ -67,9 +69,10 @@ export async function wordTokenizer(
         attaches: true,
       };
     case 'jieba': {
-      const cut = config.spaces ? await spacedJiebaSegmenter() : await jiebaSegmenter();
+      const { cut, arriving } = await chineseSegmenter(config);
       return {
         tokenize: (text, { previous }) => cut(text, previous),
+        arriving,
         join: joinChinese,
         looksAhead: never,
         attaches: true,
@@ -202,7 +205,7 @@ function unescapeEntities(text: string): string {
 }
 
 interface Joins {
-  /** The word is glued to the one before it. */
+  /** The word is glued to the previous one. */
   readonly left: (words: readonly string[], i: number) => boolean;
   /** The word after it is glued to this one. */
   readonly right: (words: readonly string[], i: number) => boolean;

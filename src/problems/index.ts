@@ -22,15 +22,15 @@ import { seriesKind } from '../series/config.js';
 import { translationKind } from '../translate/config.js';
 import { monotonicKind } from '../translate/monotonic/config.js';
 
-/** Every kind of problem, in the order in which people see them. Each describes itself in the file it comes from. */
+/** Every kind of problem, in the order shown to users. Each describes itself in its own file. */
 const KINDS = [knownAnswerKind, contextualKind, translationKind, monotonicKind, forecastKind, seriesKind] as const;
 
-/** The modules that configurations have named: what each describes, or why it cannot be used. */
+/** The modules named by configurations: what each describes, or why it cannot be used. */
 const modules = new Map<string, ProblemKind | InputError>();
 
 const moduleSchema = z
   .looseObject({
-    kind: z.literal('module').describe("A problem of one's own; the other keys are those that its module describes."),
+    kind: z.literal('module').describe('Your own problem; the other keys are those that its module describes.'),
     module: z
       .string()
       .min(1)
@@ -84,13 +84,13 @@ export function kindOf(problem: { readonly kind?: unknown; readonly module?: unk
   return found instanceof InputError ? undefined : found;
 }
 
-/** What the validation of a run measures, for people. */
+/** What the validation of a run measures, as shown to users. */
 export function validationOf(problem: { readonly kind?: unknown; readonly module?: unknown }): Validation {
   const kind = kindOf(problem);
   return kind?.validation?.(problem as never) ?? { name: 'loss', sign: -1 };
 }
 
-/** Commands that are worth a try with a run that has been trained. */
+/** Commands worth trying with a trained run. */
 export function nextCommands(
   problem: { readonly kind?: unknown; readonly module?: unknown },
   folder: string,
@@ -104,7 +104,7 @@ export function nextCommands(
   ];
 }
 
-/** Names of the kinds whose runs `tcts evaluate` takes. */
+/** Names of the kinds that `tcts evaluate` supports. */
 export function kindsWithEvaluation(): string[] {
   return KINDS.flatMap((kind) => ('evaluate' in kind && kind.evaluate ? [kind.schema.shape.kind.value] : []));
 }
@@ -114,12 +114,12 @@ export async function createProblem(config: TrainConfig['problem'], context: Pro
   return kind.create(config.kind === 'module' ? ownValues(kind, config) : config, context);
 }
 
-/** The runs that a configuration stands for, where they are several. */
+/** The runs that a configuration stands for, if there are several. */
 export async function memberPlan({ problem, seed }: TrainConfig): Promise<MemberPlan | undefined> {
   return problem.kind === 'module' ? undefined : kindOf(problem)?.members?.(problem, seed);
 }
 
-/** Reads configurations, and whatever modules they name. */
+/** Reads configurations and the modules they name. */
 export async function withModules<T>(read: () => T): Promise<T> {
   for (;;) {
     try {
@@ -131,7 +131,7 @@ export async function withModules<T>(read: () => T): Promise<T> {
   }
 }
 
-/** Loads a module unless that has been done; an `InputError` says why it cannot be used. */
+/** Loads a module unless it is already loaded; an `InputError` says why it cannot be used. */
 export async function loadModule(name: string): Promise<ProblemKind | InputError> {
   const known = modules.get(name);
   if (known !== undefined) return known;
@@ -161,7 +161,7 @@ async function importKind(name: string): Promise<ProblemKind> {
   const { default: kind } = (await import(pathToFileURL(file).href)) as { default?: Partial<ProblemKind> };
   const described = kind?.schema instanceof z.ZodObject && kind.schema.shape.kind instanceof z.ZodLiteral;
   if (described && typeof kind.create === 'function') {
-    // A schema that lets unknown keys pass is a mistake of the module.
+    // A schema that accepts unknown keys is a mistake in the module.
     keySchema(kind.schema);
     return kind as ProblemKind;
   }
@@ -178,7 +178,7 @@ function packageEntry(name: string): string {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'MODULE_NOT_FOUND') {
-      throw new InputError(`there is no package ${name} (a file is named as ./${name})`);
+      throw new InputError(`there is no package ${name} (write a file as ./${name})`);
     }
     if (code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error;
   }
