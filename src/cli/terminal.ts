@@ -29,7 +29,7 @@ export function nextLines(commands: readonly string[]): string {
 
 /** Whether a shell finds `tcts`. What npm adds to the path of its own commands is not there for the next one. */
 function isInstalled(): boolean {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !/node_modules|_npx/.test(folder));
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !/^$|node_modules|_npx/.test(folder));
   const names = process.platform === 'win32' ? ['tcts.cmd', 'tcts.exe'] : ['tcts'];
   return folders.some((folder) => names.some((name) => existsSync(join(folder, name))));
 }

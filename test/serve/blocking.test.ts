@@ -32,19 +32,8 @@ describe.skipIf(!existsSync(SCHEDSTAT))('one client', () => {
     run.remove();
   });
 
-  /** What becomes of a sentence of somebody else, word by word. */
-  async function honest(): Promise<string> {
-    const client = await LiveClient.connect(server.url, {}, '127.0.0.9');
-    client.send({ type: 'begin', lane: 'a', run: 'run', policy: 'wait-k:2' });
-    for (const word of run.sources[0].split(' ')) {
-      client.send({ type: 'word', lane: 'a', word });
-      await sleep(20);
-    }
-    client.send({ type: 'end', lane: 'a' });
-    const text = await client.text('a');
-    await client.close();
-    return text;
-  }
+  /** What becomes of a sentence of somebody else. */
+  const honest = (): Promise<string> => LiveClient.wordByWord(server.url, '127.0.0.9', run.sources[0].split(' '));
 
   const begin = (policy: string) => JSON.stringify({ type: 'begin', lane: 'a', run: 'run', policy });
   const words = JSON.stringify({

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import type { ClientMessage, ServerMessage } from '../../src/serve/live-socket.js';
 
@@ -54,6 +55,20 @@ export class LiveClient {
   /** `READ a`, `WRITE b`, … of a lane. */
   events(lane: string): string[] {
     return this.messages.flatMap((m) => (m.type === 'event' && m.lane === lane ? [`${m.action} ${m.token}`] : []));
+  }
+
+  /** What becomes of a sentence whose words arrive one by one, over a connection of its own. */
+  static async wordByWord(url: string, from: string, words: readonly string[]): Promise<string> {
+    const client = await LiveClient.connect(url, {}, from);
+    client.send({ type: 'begin', lane: 'a', run: 'run', policy: 'wait-k:2' });
+    for (const word of words) {
+      client.send({ type: 'word', lane: 'a', word });
+      await sleep(20);
+    }
+    client.send({ type: 'end', lane: 'a' });
+    const text = await client.text('a');
+    await client.close();
+    return text;
   }
 
   close(): Promise<number> {
