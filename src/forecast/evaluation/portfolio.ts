@@ -4,7 +4,7 @@ import { parseDay } from '../data/calendar.js';
 
 const rate = z.number().min(0).lt(1).optional();
 
-/** The `backtest` of a configuration; what is left out is the preset's. */
+/** The `backtest` of a configuration; the preset provides defaults. */
 export const backtestSchema = section({
   preset: z
     .enum(['china', 'us'])
@@ -109,18 +109,18 @@ export function backtestSettings(config: BacktestConfig, calendar: readonly stri
   };
 }
 
-/** Bars of a year: those of the market for daily prices, else as many as the calendar has in one. */
+/** Bars in a year: those of the market for daily prices, otherwise counted in the calendar. */
 function barsPerYear(calendar: readonly string[], daily: number): number {
   const days = calendar.map((date) => parseDay(date.slice(0, 10)) ?? 0);
   const gaps = days.slice(1).map((day, i) => day - days[i]);
   const usual = gaps.sort((a, b) => a - b)[gaps.length >> 1] ?? 1;
   if (usual >= 1 && usual <= 4) return daily;
-  // One bar more than gaps: a week of bars spans seven days from the first to the first of the next.
+  // One more bar than gaps: a week of bars spans seven days from the first to the first of the next.
   const span = (days[days.length - 1] - days[0]) * (calendar.length / Math.max(1, gaps.length));
   return Math.round((calendar.length * 365.25) / Math.max(1, span));
 }
 
-/** What to sell and what to buy; stocks by their index, the most wanted first. */
+/** What to sell and what to buy; stocks by index, the most wanted first. */
 export interface Decision {
   readonly sell: readonly number[];
   readonly buy: readonly number[];
@@ -131,7 +131,7 @@ export interface Decision {
  * most `drop` of them a day.
  *
  * Candidates are the stocks with the highest forecasts not held, `drop` more than there are free places. Held stocks and candidates
- * are ranked together, and held stocks among the last `drop` are sold: so never one that is better than what would be
+ * are ranked together, and held stocks among the last `drop` are sold, so never one that is better than what would be
  * bought for it. A held stock without a forecast (it left the market, it is suspended) ranks last. Equal forecasts rank by the
  * index of the stock. Unlike qlib's, a stock with a forecast is not sold when the market is too small to offer another for it.
  *
@@ -180,7 +180,7 @@ export class Account {
     return [...this.amounts.keys()];
   }
 
-  /** Worth of the holdings. */
+  /** Value of the holdings. */
   holdings(prices: ArrayLike<number>): number {
     let sum = 0;
     for (const [stock, amount] of this.amounts) sum += amount * prices[stock];

@@ -103,7 +103,7 @@ export class TreesProblem implements Problem<TreesBatch> {
     return testFigures(scoresOf(this.config, panel, test.samples, this.forecast(test)));
   }
 
-  /** What the data were like: `data.json`. */
+  /** A summary of the data: `data.json`. */
   saveFiles(folder: string): void {
     writeDataSummary(folder, this.data);
   }
