@@ -4,10 +4,10 @@ import { html } from './html.js';
 
 export interface Series {
   readonly name: string;
-  /** Which of the colours it has. */
+  /** Index of its colour. */
   readonly color: number;
   readonly points: readonly (readonly [x: number, y: number])[];
-  /** Names of the points, shown beside them. */
+  /** Labels of the points. */
   readonly labels?: readonly string[];
 }
 
@@ -21,7 +21,7 @@ export interface LineChartProps {
   readonly about?: ComponentChildren;
 }
 
-/** Curves over a common axis; nothing where there is nothing to draw. */
+/** Curves over a common axis; nothing if there is nothing to draw. */
 export function LineChart({ title, x: xName, y: yName, series, about }: LineChartProps) {
   const [at, setAt] = useState<number>();
   const places = series.flatMap((one) => one.points.map(([value]) => value));
@@ -64,7 +64,7 @@ export function LineChart({ title, x: xName, y: yName, series, about }: LineChar
 
 const HOW = 'Point at the chart to read values.';
 
-/** The values of all curves at a place: of each the last point up to there. */
+/** The values of all curves at a position: the last point of each up to there. */
 function valuesAt(at: number, xName: string, series: readonly Series[]): string {
   const values = series.flatMap(({ name, points }) => {
     const point = points.findLast(([value]) => value <= at);
@@ -131,7 +131,7 @@ const HEIGHT = 236;
 const LEFT = 52;
 const BOTTOM = 32;
 
-/** Up to so many points are marked one by one. */
+/** Up to this many points are marked individually. */
 const DOTS = 40;
 
 export interface HeatMapProps {
@@ -213,7 +213,7 @@ export interface FiguresTableProps {
   readonly rows: readonly { readonly name: string; readonly figures: Readonly<Record<string, number | null>> }[];
 }
 
-/** One row a run, one column a figure; nothing where there are no rows. */
+/** One row per run, one column per figure; nothing if there are no rows. */
 export function FiguresTable({ title, rows }: FiguresTableProps) {
   if (rows.length === 0) return null;
   const columns = [...new Set(rows.flatMap(({ figures }) => Object.keys(figures)))];
@@ -238,7 +238,7 @@ export function FiguresTable({ title, rows }: FiguresTableProps) {
   `;
 }
 
-/** A number for display: three or four digits that matter, a dash for what is not there. */
+/** A number for display: three or four significant digits, a dash if missing. */
 export function figure(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   if (Number.isInteger(value)) return String(value);
@@ -247,7 +247,7 @@ export function figure(value: number | null | undefined): string {
   return value.toFixed(size < 1 ? 3 : size < 100 ? 2 : 1);
 }
 
-/** A linear map from values to places on a chart, with round values to mark. */
+/** A linear map from values to positions on a chart, with round values for ticks. */
 export interface Scale {
   (value: number): number;
   readonly ticks: readonly number[];
@@ -259,7 +259,7 @@ export function linearScale(values: readonly number[], from: number, to: number,
   return Object.assign(scale, { ticks: roundValues(low, high, count) });
 }
 
-/** The smallest and the largest, apart from each other. */
+/** Minimum and maximum, made distinct. */
 function extent(values: readonly number[]): [number, number] {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const value of values) {

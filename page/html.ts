@@ -2,7 +2,7 @@ import htm from 'htm';
 import { h } from 'preact';
 import { useId } from 'preact/hooks';
 
-/** Markup as a template. What is put into it becomes text or attributes, never markup. */
+/** Markup as a template. Interpolated values become text or attributes, never markup. */
 export const html = htm.bind(h);
 
 /** A question mark that explains a word on hover and focus. */

@@ -3,7 +3,7 @@ import { fetchScheduler, type RunReport, type RunSummary, type SchedulerView, us
 import { FiguresTable, type FiguresTableProps, figure, HeatMap, LineChart, type Series } from './charts.js';
 import { Explain, html, TERMS } from './html.js';
 
-/** Everything that there is to see of some runs, side by side. */
+/** All charts of some runs, side by side. */
 export function RunCharts({ runs, colors }: { runs: readonly RunReport[]; colors: ReadonlyMap<string, number> }) {
   const names = namesOf(runs);
   const nameOf = ({ id }: RunReport) => names.get(id) ?? id;
@@ -63,7 +63,7 @@ export function measureOf({ validation }: Measured): NonNullable<RunSummary['val
   return validation ?? { name: 'validation performance', better: 'higher' };
 }
 
-/** A performance as what was measured: a loss is minus the performance. */
+/** The measured figure behind a performance: a loss is minus the performance. */
 export function shown(run: Measured, performance: number | null): number | null {
   return performance === null || measureOf(run).better === 'higher' ? performance : -performance;
 }
@@ -91,7 +91,7 @@ export function shortName(id: string): string {
   return id.slice(id.lastIndexOf('/') + 1);
 }
 
-/** Short names where they tell the runs apart, else the whole ones. */
+/** Short names if they are unique, otherwise full ones. */
 function namesOf(runs: readonly RunReport[]): ReadonlyMap<string, string> {
   const short = runs.map(({ id }) => shortName(id));
   return new Map(
@@ -99,7 +99,7 @@ function namesOf(runs: readonly RunReport[]): ReadonlyMap<string, string> {
   );
 }
 
-/** The loss of single updates; of whole episodes where those are all there is. */
+/** The loss of single updates, or of whole episodes if there is nothing else. */
 function lossPoints({ losses, episodes }: RunReport): readonly (readonly [number, number | null])[] {
   return losses.length > 1 ? losses : episodes.map(({ step, loss }) => [step, loss]);
 }

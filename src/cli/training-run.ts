@@ -59,7 +59,7 @@ export interface TrainingRunOptions {
   readonly executor?: Executor;
 }
 
-/** What a training run has come to. */
+/** The result of a training run. */
 export interface TrainingRun {
   readonly outcome: SessionOutcome;
   /** Undefined if the run was interrupted. */
@@ -80,7 +80,7 @@ export interface TrainRunOptions extends Omit<TrainingRunOptions, 'folder' | 'ra
 
 /**
  * Trains as a configuration says, the path of a file or its values, in a run folder: what `tcts train` does. A run that
- * is there is continued if `resume` is true; the same configuration gives the same bits.
+ * already exists is continued if `resume` is true; the same configuration gives the same bits.
  */
 export async function trainRun(
   config: string | z.input<typeof trainConfigSchema>,
@@ -101,7 +101,7 @@ export async function trainingRun(given: TrainConfig, options: TrainingRunOption
   const config = resume ? sizesOf(folder, given) : await sizesFor(given, ranks, quiet);
   const random = new Random(config.seed);
   const { threads } = config;
-  // What is odd in the data is no progress: --quiet does not hide it.
+  // Notes about the data are not progress: --quiet does not hide them.
   const note = isFirst ? (line: string) => process.stderr.write(`${line}\n`) : undefined;
   const updates = config.training.episodes * config.training.steps;
   const { device } = config;
@@ -182,7 +182,7 @@ async function evaluateBest(
   };
 }
 
-/** The problem as it was at its best. The last model is not put in its place: its figures would not be those of the best. */
+/** The problem in its best state. The last model is no substitute: its figures would not be those of the best. */
 function bestState(folder: string, step: number): Snapshot {
   const checkpoints = checkpointFolder(folder);
   const saved = bestCheckpoint(checkpoints);

@@ -158,7 +158,7 @@ function sweepBlocks({ record }: FoundSweep): Block[] {
   return [...blocks, { kind: 'table', table }];
 }
 
-/** How much was looked at before something was chosen, and what that means. */
+/** How many scores were compared before a choice, and what that means. */
 function looksInWords(choices: readonly ChoiceRecord[]): string {
   const looks = choices.flatMap((choice) => choice.looks ?? []);
   if (looks.length === 0) return '';
@@ -172,7 +172,7 @@ function looksInWords(choices: readonly ChoiceRecord[]): string {
   );
 }
 
-/** The command as it is typed. A password in a URL is left out. */
+/** The command as typed, without passwords in URLs. */
 export function commandLine({ info }: Pick<ReportedRun, 'info'>): string {
   const [, , ...args] = info.command;
   return ['tcts', ...args.map((arg) => quoted(withoutPassword(String(arg))))].join(' ');
@@ -186,7 +186,7 @@ function quoted(arg: string): string {
   return /^[\w./:=,@%+…-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
 }
 
-/** What the first of the runs says whose file is there and valid. */
+/** The content from the first run whose file exists and is valid. */
 function firstOf<T>(runs: readonly ReportedRun[], read: (run: string) => T | undefined): T | undefined {
   for (const { folder } of runs) {
     try {

@@ -96,7 +96,7 @@ export interface SeparatedData {
 }
 
 /**
- * Keeps figures of different data apart. For each split, evaluations on the data that most runs were evaluated on stay
+ * Separates figures on different data. For each split, evaluations on the data that most runs were evaluated on stay
  * with their runs; all others, such as those of `tcts evaluate --data`, are taken out. Data sets of one source are
  * handled together, as the figures of policies combine them.
  */

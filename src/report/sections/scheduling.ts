@@ -178,7 +178,7 @@ export const validationLoss: Measure = {
 /**
  * The problems of a report that were trained with `fixed`, `mtl` and perhaps more. A problem is everything in a
  * configuration but strategy and seed. Runs that lack `fixed` or `mtl`, and differ from a problem in `training.episodes`
- * alone, are further arms of it, as are those of a strategy that is given the time of another one.
+ * only, are additional arms of it, such as a strategy that is given the time of another one.
  */
 function scheduledProblems(sets: readonly DataSet[]): ScheduledProblem[] {
   const groups = sets.flatMap((data) =>
@@ -237,8 +237,8 @@ function namedArms(settings: readonly Setting[], others: readonly Setting[]): Se
 }
 
 /**
- * The static mix that a user who tried them all would choose: for each seed the one with the best validation. Seeds that
- * some of the mixes lack are left out.
+ * The static mix that a user who tried all would choose: for each seed the one with the best validation. Seeds that
+ * some of the mixes do not have are left out.
  */
 function bestOfEachSeed(mixes: readonly Setting[]): Setting[] {
   if (mixes.length < 2) return [];
