@@ -138,8 +138,9 @@ export type MaskHash = 'triple32' | 'portable';
 export type MaskKey = readonly [low: number, high: number, hash?: MaskHash];
 
 /**
- * The dropout masks and other random arrays of one training step, one after the other in their own memory. A step begins with `reset`
- * and, since growing the memory would invalidate the masks already handed out, with `reserve` of all it will ask for.
+ * The dropout masks and other random arrays of one training step, one after the other in their own memory. A step
+ * begins with `reset` and, since growing the memory would invalidate the masks already handed out, with `reserve` of
+ * all it will ask for.
  */
 export class MaskMemory {
   private readonly memory = newMemory(0, MAX_PAGES);

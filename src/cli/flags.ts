@@ -43,7 +43,8 @@ export interface QueueFlags {
 /**
  * The options that select a queue. The environment keeps a password out of the process list.
  *
- * @param asked whether TCTS_QUEUE is not enough: a worker of the queue that is told about it must not queue its own job's parts
+ * @param asked whether TCTS_QUEUE is not enough: a worker of the queue that is told about it must not queue its own
+ *   job's parts
  */
 export function queueOptions(command: Command, asked = false): Command {
   const queue = new Option(

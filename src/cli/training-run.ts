@@ -42,7 +42,10 @@ export interface TrainingRunOptions {
   readonly folder: string;
   /** Default false. */
   readonly resume?: boolean;
-  /** Pause after this many updates, before anything that follows a training: the test part is not looked at. Default: never. */
+  /**
+   * Pause after this many updates, before anything that follows a training: the test part is not looked at. Default:
+   * never.
+   */
   readonly until?: number;
   /** Show no progress. Default false. */
   readonly quiet?: boolean;

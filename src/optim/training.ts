@@ -225,7 +225,10 @@ export class Training {
     return this.engine.assign(values);
   }
 
-  /** Copies parameters and the optimiser's arrays into the arena, if they are on a device; call it before reading the arena. */
+  /**
+   * Copies parameters and the optimiser's arrays into the arena, if they are on a device; call it before reading the
+   * arena.
+   */
   settle(): Promise<void> {
     return this.engine.toHost();
   }

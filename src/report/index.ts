@@ -23,7 +23,10 @@ export type { ReportFiles } from './files.js';
 export interface ReportOptions {
   /** Where the report is written. Default `report` in the folder. */
   readonly out?: string;
-  /** Strategies, or methods as named in the report, that others are compared with. Default: the baselines among the strategies present. */
+  /**
+   * Strategies, or methods as named in the report, that others are compared with. Default: the baselines among the
+   * strategies present.
+   */
   readonly baselines?: readonly string[];
   /** Default the name of the folder. */
   readonly title?: string;

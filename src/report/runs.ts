@@ -112,7 +112,10 @@ export interface SweepPlace {
   readonly looks: number;
 }
 
-/** Reads the record of every folder once. If one cannot be read, this is noted, and its runs count as runs without a sweep. */
+/**
+ * Reads the record of every folder once. If one cannot be read, this is noted, and its runs count as runs without a
+ * sweep.
+ */
 export class SweepReader {
   readonly problems: Unreadable[] = [];
   private readonly known = new Map<string, { found: FoundSweep; places: Map<string, SweepPlace> } | undefined>();

@@ -31,7 +31,10 @@ export interface TrainingDataConfig extends Pick<TranslationConfig, 'data' | 'mo
   readonly corruption?: TranslationConfig['corruption'];
 }
 
-/** The sentence pairs of a training: an endless sequence of batches that can be saved and resumed, and the validation split. */
+/**
+ * The sentence pairs of a training: an endless sequence of batches that can be saved and resumed, and the validation
+ * split.
+ */
 export class TrainingData {
   private batches: BatchIterator;
 

@@ -154,7 +154,10 @@ function moments(x: Float64Array, from: number, to: number): { mean: number; dev
   return { mean, deviation: n < 2 ? Number.NaN : Math.sqrt(squares / (n - 1)) };
 }
 
-/** The regression line through the known values; the abscissa is the day's position in the window of d days, the last one d. */
+/**
+ * The regression line through the known values; the abscissa is the day's position in the window of d days, the last
+ * one d.
+ */
 function regression(y: Float64Array, from: number, to: number, d: number) {
   let [n, sx, sy, sxx, sxy, syy] = [0, 0, 0, 0, 0, 0];
   for (let t = from; t <= to; t++) {

@@ -129,8 +129,8 @@ export function rankNorm(table: Float32Array, places: readonly number[]): void {
 }
 
 /**
- * The positions, the smallest value first. Value and position are sorted as one number of 32 + 21 bits, which takes a fifth of
- * the time of a sort with a comparison function; no day has two million stocks.
+ * The positions, the smallest value first. Value and position are sorted as one number of 32 + 21 bits, which takes a
+ * fifth of the time of a sort with a comparison function; no day has two million stocks.
  */
 function ascending(table: Float32Array, places: readonly number[]): number[] {
   if (places.length > POSITIONS) throw new RangeError(`${places.length} values to rank, at most ${POSITIONS} can be`);

@@ -104,8 +104,9 @@ export interface Samples {
 }
 
 /**
- * The samples of the days `first` to `last` (calendar indices, inclusive): the members of the market that traded on that
- * day, that is, have a close and, if volumes are known, a volume above zero. History and future may have gaps, which features and labels show.
+ * The samples of the days `first` to `last` (calendar indices, inclusive): the members of the market that traded on
+ * that day, that is, have a close and, if volumes are known, a volume above zero. History and future may have gaps,
+ * which features and labels show.
  */
 export function samplesBetween(panel: PricePanel, first: number, last: number): Samples {
   const stocks = panel.symbols.length;
@@ -297,7 +298,8 @@ export class WindowMemory implements Strided {
   }
 
   /**
-   * The windows of n samples, at most `samplesAtOnce`, laid out by the given steps. The array is overwritten by the next call.
+   * The windows of n samples, at most `samplesAtOnce`, laid out by the given steps. The array is overwritten by the
+   * next call.
    *
    * @param describe writes where the own cell of each sample begins in `values`, and its day
    */

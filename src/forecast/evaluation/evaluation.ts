@@ -53,7 +53,10 @@ export interface EvaluationOptions extends OtherData {
   readonly neutralise?: ForecastConfig['neutralise'];
   /** An additional file for the predictions, `*.csv` or `*.parquet`. Default: none. */
   readonly predictions?: string;
-  /** Where files are written. Default `evaluation/<split>` in the run folder, for other data with their name; null: nowhere. */
+  /**
+   * Where files are written. Default `evaluation/<split>` in the run folder, for other data with their name; null:
+   * nowhere.
+   */
   readonly out?: string | null;
 }
 

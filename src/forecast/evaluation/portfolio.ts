@@ -130,10 +130,11 @@ export interface Decision {
  * The decision of qlib's TopkDropoutStrategy (sell from the bottom, buy from the top): hold `top` stocks and replace at
  * most `drop` of them a day.
  *
- * Candidates are the stocks with the highest forecasts not held, `drop` more than there are free places. Held stocks and candidates
- * are ranked together, and held stocks among the last `drop` are sold, so never one that is better than what would be
- * bought for it. A held stock without a forecast (it left the market, it is suspended) ranks last. Equal forecasts rank by the
- * index of the stock. Unlike qlib's, a stock with a forecast is not sold when the market is too small to offer another for it.
+ * Candidates are the stocks with the highest forecasts not held, `drop` more than there are free places. Held stocks
+ * and candidates are ranked together, and held stocks among the last `drop` are sold, so never one that is better than
+ * what would be bought for it. A held stock without a forecast (it left the market, it is suspended) ranks last. Equal
+ * forecasts rank by the index of the stock. Unlike qlib's, a stock with a forecast is not sold when the market is too
+ * small to offer another for it.
  *
  * @param held stocks in the portfolio
  * @param forecasts of each stock, NaN if there is none

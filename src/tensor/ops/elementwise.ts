@@ -197,8 +197,8 @@ const cosOp = unaryOp(
 );
 
 /**
- * Graphics cards have sines with three digits. Here x − kπ lies within ±π/2, where the series up to r¹¹ is accurate to 6e-8, and
- * sin x = (−1)ᵏ sin r.
+ * Graphics cards have sines with three digits. Here x − kπ lies within ±π/2, where the series up to r¹¹ is accurate to
+ * 6e-8, and sin x = (−1)ᵏ sin r.
  */
 function preciseSine(to: Lowering, x: string): string {
   const op = (type: string, ...inputs: string[]): string => to.op(type, inputs);

@@ -176,9 +176,9 @@ const gruGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: bool
       dx.unshift(to.op('MatMul', [gates, toInput]));
       dh = to.op('Gemm', [gates, toHidden, through]);
     }
-    // The gradients of all parameters, [I + H + 1, 4H], as one sum over the steps. The runtime first computes the input of a node
-    // that was written last: written after all gates, each product of this sum is computed while its gates are still
-    // in the cache. One product for ten steps is no faster, and its parts would have to be copied.
+    // The gradients of all parameters, [I + H + 1, 4H], as one sum over the steps. The runtime first computes the input
+    // of a node that was written last: written after all gates, each product of this sum is computed while its gates
+    // are still in the cache. One product for ten steps is no faster, and its parts would have to be copied.
     let sum: string | undefined;
     for (let t = steps - 1; t >= 0; t--) {
       sum = to.op('Gemm', [seen[t], ofGates[t], ...(sum === undefined ? [] : [sum])], { transA: 1 });
