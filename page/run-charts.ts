@@ -38,7 +38,7 @@ export function RunCharts({ runs, colors }: { runs: readonly RunReport[]; colors
       )}
       ${runs.map(
         (run) => html`<${HeatMap}
-          title=${runs.length > 1 ? `Tasks that were chosen: ${nameOf(run)}` : 'Tasks that were chosen'}
+          title=${runs.length > 1 ? `Tasks chosen: ${nameOf(run)}` : 'Tasks chosen'}
           rows=${run.tasks}
           columns=${run.episodes.map(({ episode, distribution }) => ({ name: String(episode), shares: distribution }))}
           about=${html`<${Explain} what="the tasks" text=${TERMS.tasks} />`}
@@ -140,7 +140,7 @@ function forecastTables(
 /** Evaluations by what they are of, the split and the data, wherever these lie. */
 function byData<T extends Evaluated>(all: readonly T[], what: string): [title: string, members: T[]][] {
   const groups = grouped(all, ({ split, data }) => `${split} ${data?.digest ?? ''}`);
-  const nameOf = ([{ split, data }]: T[]) => `${what}: ${split} of ${data?.name ?? 'data that were not recorded'}`;
+  const nameOf = ([{ split, data }]: T[]) => `${what}: ${split} of ${data?.name ?? 'unrecorded data'}`;
   return groups.map((members) => {
     const name = nameOf(members);
     const isUnique = groups.filter((others) => nameOf(others) === name).length === 1;

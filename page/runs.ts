@@ -132,8 +132,8 @@ const ENDED: Readonly<Partial<Record<RunSummary['state'], string>>> = {
 };
 
 const STATE_HELP: Readonly<Partial<Record<RunSummary['state'], string>>> = {
-  interrupted: 'Stopped from its terminal; everything is saved. Go on with: tcts train --resume',
-  killed: 'It says that it is training, but no process is at work. Go on with: tcts train --resume',
+  interrupted: 'Stopped from its terminal; everything is saved. Continue with: tcts train --resume',
+  killed: 'Marked as training, but no process is running. Continue with: tcts train --resume',
 };
 
 interface RunGroupProps {

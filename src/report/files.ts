@@ -63,7 +63,9 @@ export function writeFiles(folder: string, title: string, sections: readonly Sec
     markdown: join(folder, 'report.md'),
     tables: names.filter((name) => name.startsWith('tables/')),
     figures: names.filter((name) => name.startsWith('figures/')),
-    warnings: hasFonts() ? [] : ['this machine has no fonts: the PNG files lack their text, the SVG files do not'],
+    warnings: hasFonts()
+      ? []
+      : ['this machine has no fonts: the PNG files have no text; the SVG files are not affected'],
   };
 }
 

@@ -74,7 +74,7 @@ function resultsSection(view: ReportView): Section {
 }
 
 function leadOf({ runs, candidates, setAside }: FoundRuns, { probes }: FoundProbes): string {
-  const chosen = candidates.length === 0 ? '' : `, and ${candidates.length} that settings were only chosen by`;
+  const chosen = candidates.length === 0 ? '' : `, and ${candidates.length} used only to choose settings`;
   const probed = probes.length === 0 ? '' : `, and ${probes.length} probe${probes.length === 1 ? '' : 's'}`;
   const finished = `${runs.length} finished run${runs.length === 1 ? '' : 's'}${chosen}${probed}`;
   if (setAside.length === 0) return `${finished}.`;

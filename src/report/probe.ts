@@ -114,9 +114,9 @@ function comparison({ kind, task }: Effect): string {
 
 /** The other arm's improvement may have any sign; the recommended one's is positive if a ratio is given. */
 function timeText(updates: Interval | undefined, arm: string, against: string): string {
-  if (updates === undefined) return 'the branches are too short to tell what it saves or costs';
+  if (updates === undefined) return 'the branches are too short to show what it saves or costs';
   const { mean: factor, low, high } = updates;
-  if (factor <= 0) return `the main task improves with "${arm}" and gets no better with "${against}"`;
+  if (factor <= 0) return `the main task improves with "${arm}" but not with "${against}"`;
   if (Math.abs(factor - 1) < 0.01 && low > 0.9 && high < 1.1) return `"${arm}" needs as many updates as "${against}"`;
   const change = factor < 1 ? `saves ${percent(1 - factor)}` : `costs ${percent(factor - 1)}`;
   const sure = high < 1 || low > 1 ? change : `${change}, which may be chance`;

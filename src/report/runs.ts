@@ -78,15 +78,15 @@ export function findRuns(folder: string): FoundRuns {
 }
 
 function readRun(folder: string, name: string, sweeps: SweepReader): ReportedRun | RunSetAside {
-  if (!isRun(folder)) return { name, state: 'broken', reason: 'it has no run.json: it was being made or copied' };
+  if (!isRun(folder)) return { name, state: 'broken', reason: 'it has no run.json: it was being created or copied' };
   const { info, config } = openRun(folder);
   if (info.state === 'interrupted') {
     return { name, state: 'interrupted', reason: `stopped by a signal; to continue: tcts train --resume ${folder}` };
   }
   if (info.state === 'failed') return { name, state: 'failed', reason: 'stopped by an error' };
   if (info.state === 'running') {
-    if (isRunning(folder)) return { name, state: 'running', reason: 'a process is at work on it' };
-    return { name, state: 'stopped', reason: 'killed without notice; it can be resumed' };
+    if (isRunning(folder)) return { name, state: 'running', reason: 'a process is working on it' };
+    return { name, state: 'stopped', reason: 'killed; it can be resumed' };
   }
   if (info.state !== 'finished') return { name, state: 'broken', reason: `its state is ${String(info.state)}` };
   const sweep = sweeps.place(dirname(folder), basename(folder));

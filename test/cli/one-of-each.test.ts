@@ -66,7 +66,7 @@ console.log(tried.join(' '));`);
     expect(await tcts(folder, 'report', 'runs/grid')).toMatchObject({ code: 0, stderr: '' });
     const report = readFileSync(join(folder, 'runs/grid/report/report.md'), 'utf8');
     expect(report).toContain('| taking turns |');
-    expect(report).toContain('one-of-each: the runs do not say how large the data are.');
+    expect(report).toContain('one-of-each: the runs do not record the size of the data.');
   });
 
   it('trains, forecasts and is reported: a model and a format', { timeout: 120_000 }, async () => {

@@ -45,7 +45,7 @@ export function differencesBlock(data: DataSet, tested: readonly MethodDifferenc
   }));
   const columns = ['Main task', 'Method', 'Against', 'RankIC', '95 % interval', 'Seeds', 'p', 'p (Holm)'];
   const caption =
-    'Test part. MethodDifference of the RankIC of the same seeds on the same days ± its standard error for other seeds and other ' +
+    'Test part. Difference of the RankIC of the same seeds on the same days ± its standard error for other seeds and other ' +
     `days: bootstrap of seeds × circular blocks of ${tested[0].test.blockLength} days; p by Student's t with the degrees of ` +
     `freedom of that error, two-sided; p (Holm) is corrected for the number of comparisons in the table, ${tested.length}.`;
   const title = 'Differences over seeds and days';
@@ -98,7 +98,7 @@ function seedsAndDays(
   }
 }
 
-/** MethodDifference of the RankIC of two runs by date. */
+/** Difference of the RankIC of two runs by date. */
 function daily(own: Series, other: Series): Map<string, number> {
   const theirs = new Map(other.dates.map((date, i) => [date, other.columns.RankIC[i]]));
   return new Map(

@@ -24,7 +24,7 @@ export function otherDataSection(others: readonly OtherEvaluation[]): Section[] 
 
 function tableOf(members: readonly OtherEvaluation[]): Table {
   const [{ data, figures }] = members;
-  const name = figures.data?.name ?? 'data that were not recorded';
+  const name = figures.data?.name ?? 'unrecorded data';
   const measures: readonly Shown[] = isForecast(figures) ? FORECAST_DETAILS : TRANSLATION_DETAILS.map(ofTranslation);
   const rows = [...groupBy(members, (one) => JSON.stringify(headOf(one))).values()].map((seeds): Row => {
     const cells = measures.map(
