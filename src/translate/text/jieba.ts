@@ -10,9 +10,9 @@ export async function jiebaSegmenter(): Promise<(text: string) => string[]> {
 }
 
 /**
- * The same, such that `joinChinese` gives the text back: a space beside a word in Latin letters, digits or ASCII signs is
- * `▁`. Between two Chinese words a space is left out as before, and between two words in Latin letters or digits it goes
- * without saying, which is why what Jieba cuts inside of such a word, as Z ü rich, is put together again.
+ * The same, such that `joinChinese` restores the text: a space next to a word in Latin letters, digits or ASCII signs is
+ * `▁`. Between two Chinese words a space is dropped as before, and between two words in Latin letters or digits it is
+ * implied; therefore what Jieba splits inside such a word, as Z ü rich, is joined again.
  *
  * @param before the text before this one, with a space between the two; undefined if there is none
  */
