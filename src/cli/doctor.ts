@@ -8,7 +8,7 @@ import { toolVersion } from '../run/versions.js';
 import { IR_VERSION, OPSET } from '../tensor/onnx.js';
 import { colorsFor } from './terminal.js';
 
-/** What `tcts doctor` found; `--json` prints it as it is. */
+/** What `tcts doctor` found, in the form that `--json` prints. */
 export interface Diagnosis {
   readonly versions: { tcts: string; node: string; onnxruntime: string; onnxIr: number; onnxOpset: number };
   readonly machine: { cpu: string; cores: number; simd: readonly string[]; memoryGiB: number; freeGiB: number };

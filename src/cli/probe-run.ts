@@ -331,7 +331,7 @@ export function writeProbeResult(folder: string, result: ProbeResult, name: stri
   );
 }
 
-/** Table, answer and expectation, as they are printed. */
+/** Table, answer and expectation as text. */
 export function probeText(result: ProbeResult): string {
   return [
     `Gain in the main task's validation performance over a branch, mean of ${result.plan.seeds.length} seeds:`,

@@ -195,7 +195,7 @@ export interface SweepViewOptions {
   readonly total: number;
   /** Show nothing. Default false. */
   readonly quiet?: boolean;
-  /** What the validation of a run measures. Default: its performance as it is. */
+  /** What the validation of a run measures. Default: its performance. */
   readonly validation?: (run: string) => { readonly name: string; readonly sign: 1 | -1 };
   /** Default standard error. */
   readonly stream?: ProgressStream;

@@ -51,7 +51,7 @@ export interface TrainingRunOptions {
   readonly quiet?: boolean;
   /** Called after every episode. */
   readonly onEpisode?: (record: EpisodeRecord) => void;
-  /** The processes that share each batch, of which rank 0 alone has the folder. Default: this one alone. */
+  /** The processes that share each batch; only rank 0 has the folder. Default: this one alone. */
   readonly ranks?: Ranks;
   /** Of a run that consists of others: cores that they keep busy together. Default: as many as one of them needs. */
   readonly cores?: number;

@@ -114,7 +114,7 @@ export function corpusLatency(
  *     AL = 1/τ Σ_{i=1..τ} [g_i − (i−1)/γ],  τ = the first i with g_i ≥ |x| (all, if there is none)
  *
  * With the longer of output and reference as |y| it is LAAL (Polák et al. 2022; Papi et al. 2022). A first delay beyond
- * the source is returned as it is, as SimulEval does.
+ * the source is returned unchanged, as in SimulEval.
  */
 export function averageLagging(delays: ArrayLike<number>, sourceLength: number, targetLength: number): number {
   if (delays[0] > sourceLength) return delays[0];

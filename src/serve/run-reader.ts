@@ -61,7 +61,7 @@ export interface RunThreadData {
 }
 
 /**
- * Reads run folders in its own thread: whatever lies in them, a huge log or configuration or thousands of runs,
+ * Reads run folders in its own thread: whatever is in them, such as a huge log or thousands of runs,
  * sentences under way and other requests continue meanwhile.
  */
 export class RunReader {

@@ -303,7 +303,7 @@ function toOrt(data: TypedArray, dtype: DType, shape: readonly number[], device:
   return new OrtTensor(ORT_TYPE[dtype], data as Float32Array, shape);
 }
 
-/** An output in the array that fits the program's type, whatever the device has made of it. */
+/** An output in the array type of the program, regardless of the device's type. */
 function fromOrt({ data }: OrtTensor, dtype: DType): TypedArray {
   if (dtype === 'i64' && data instanceof Int32Array) return BigInt64Array.from(data, BigInt);
   return data as TypedArray;

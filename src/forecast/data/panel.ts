@@ -21,7 +21,7 @@ export interface PricePanel {
   readonly calendar: readonly string[];
   /** Stock codes, ascending by code point. */
   readonly symbols: readonly string[];
-  /** `FIELDS`, of which only the volume may be absent, then `vwap` where the source has it, then your own factors. */
+  /** `FIELDS` (only the volume may be absent), then `vwap` if the source has it, then additional factors. */
   readonly fields: readonly string[];
   /** [day][stock][field]; NaN if nothing is known (suspended, not yet listed, delisted). */
   readonly values: Float32Array;
@@ -340,7 +340,7 @@ export class WindowMemory implements Strided {
 /** What windows are made of, and where their values go. */
 export interface WantedWindows {
   readonly fields: readonly {
-    /** Of the field in a cell, and of the one that it is relative to; −1: as it is. */
+    /** Offsets of the field in a cell and of the one it is relative to; −1: not relative. */
     readonly offset: number;
     readonly base: number;
     /** Where its values begin in the result of a sample, and its columns in the normaliser. */

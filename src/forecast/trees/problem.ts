@@ -130,7 +130,7 @@ export interface TreesState {
   readonly trees?: BoostedTreesJson;
 }
 
-/** Features as the trees see them: relative prices and volumes as they are, NaN if missing. */
+/** Features for the trees: relative prices and volumes, not normalised, NaN if missing. */
 function tableOf(panel: PricePanel, spec: FeatureSpec, samples: Samples): FeatureTable {
   return {
     rows: samples.length,

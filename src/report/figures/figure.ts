@@ -181,7 +181,7 @@ export function textWidth(content: string, size: number): number {
 
 const NARROW = /[ijlftrI.,:;'|()[\]/ *-]/;
 const CAPITAL = /[A-Z&±−–]/;
-/** Capital and small m and w, and whatever is not Latin. */
+/** Capital and small m and w, and anything that is not Latin. */
 const WIDE = /[mwMW%@—]|[^ -ɏ±−–…×]/u;
 
 /** The table as an SVG document, like a printed one: rules above, below and under the head. */
