@@ -16,6 +16,11 @@ const [BEGIN, END] = ['<!-- tables: begin -->', '<!-- tables: end -->'];
 /** Markdown with the tables of Table 3 and ICIR beside the paper's, and the tests over seeds and days. */
 export function tables(file) {
   const lines = readLines(file);
+  for (const { arm, main, seed, days } of lines) {
+    const other = lines.find((line) => line.main === main && line.days.length !== days.length);
+    if (other !== undefined)
+      throw new Error(`${file}: ${arm}, main ${main}, seed ${seed} has other days than ${other.arm}`);
+  }
   const runs = lines.map(runOf);
   const [data, ...others] = groupRuns(runs);
   if (data === undefined || others.length > 0) throw new Error(`${file}: expected runs of one data set`);

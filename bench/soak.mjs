@@ -6,8 +6,8 @@
  * Each stream plays example sentences of the run at `pace` words a second, one after the other, over a WebSocket of its
  * own. One sentence in ten is left: its connection is cut off, half of the time by a reset, at a random word. What
  * every other sentence came to is compared with what the server made of it alone, before. The server's memory is read
- * every ten seconds: that of the last third of the time must not lie more than 10 % above that of the middle third.
- * Ends with exit code 1 if anything is wrong.
+ * every ten seconds and printed for each minute: that of the last third of the time must not lie more than 10 % above
+ * that of the middle third. Ends with exit code 1 if anything is wrong.
  */
 
 import { spawn } from 'node:child_process';
@@ -51,7 +51,8 @@ try {
   for (const sentence of sentences) expected.set(sentence, await play(url, sentence, { pause: 1 }));
   const [began, busy] = [performance.now(), cpuSeconds()];
   const until = began + 60_000 * minutes;
-  const watch = setInterval(() => memory.push(residentMegabytes()), Math.min(10_000, 6000 * minutes));
+  const every = Math.min(10_000, 6000 * minutes);
+  const watch = setInterval(() => memory.push(residentMegabytes()), every);
   await Promise.all(Array.from({ length: streams }, (_, i) => stream(i, url, sentences, expected, until)));
   clearInterval(watch);
   const seconds = (performance.now() - began) / 1000;
@@ -65,6 +66,9 @@ try {
     `sentences: ${counts.complete} complete, of these ${counts.wrong} wrong; ${counts.left} left on the way; ${counts.refused} refused`,
   );
   console.log(`memory of the server: ${middle.toFixed(0)} MB in the middle third, ${last.toFixed(0)} MB in the last`);
+  const perMinute = Math.max(1, Math.round(60_000 / every));
+  const byMinute = memory.filter((_, i) => (i + 1) % perMinute === 0).map((value) => value.toFixed(0));
+  console.log(`memory at the end of each minute, MB: ${byMinute.join(' ')}`);
   console.log(`processor time of the server: ${((100 * (cpuSeconds() - busy)) / seconds).toFixed(0)} % of one core`);
   const isFlat = last < 1.1 * middle;
   if (counts.wrong + counts.refused > 0 || !isFlat || server.exitCode !== null || /^\s+at /m.test(said)) {

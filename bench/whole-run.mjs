@@ -50,8 +50,9 @@ const now = () => {
   return { wall: performance.now() / 1000, cpu: (user + system) / 1e6 };
 };
 const add = (phase, from, to) => {
-  const sum = phases.get(phase) ?? { wall: 0, cpu: 0, count: 0 };
-  phases.set(phase, { wall: sum.wall + to.wall - from.wall, cpu: sum.cpu + to.cpu - from.cpu, count: sum.count + 1 });
+  const sum = phases.get(phase) ?? { wall: 0, cpu: 0, count: 0, first: to.cpu - from.cpu };
+  const { wall, cpu, count } = sum;
+  phases.set(phase, { ...sum, wall: wall + to.wall - from.wall, cpu: cpu + to.cpu - from.cpu, count: count + 1 });
 };
 let last = { wall: 0, cpu: 0 };
 for (const [method, phase] of [
@@ -80,10 +81,11 @@ try {
   for (const [phase, sums] of phases) {
     console.log(`  ${phase}: ${figures(sums)}${sums.count > 1 ? `, ${sums.count} ×` : ''}`);
   }
-  const [update, validation] = ['updates', 'validation'].map(
-    (phase) => phases.get(phase).cpu / phases.get(phase).count,
-  );
-  // The share does not depend on how short this run is.
+  // Without the first of each, in which sessions start, so that the share does not depend on how short this run is.
+  const [update, validation] = ['updates', 'validation'].map((phase) => {
+    const { cpu, first, count } = phases.get(phase);
+    return (cpu - first) / (count - 1);
+  });
   const share = validation / (extent.steps * update + validation);
   console.log(`  validation every ${extent.steps} updates is ${(100 * share).toFixed(1)} % of their processor time`);
 } finally {

@@ -27,14 +27,17 @@ export function LineChart({ title, x: xName, y: yName, series, about }: LineChar
   const places = series.flatMap((one) => one.points.map(([value]) => value));
   if (places.length === 0) return null;
   const x = linearScale(places, LEFT, WIDTH - 8);
+  // Labels of points need room above and below.
+  const margin = series.some(({ labels }) => labels !== undefined) ? 16 : 0;
   const y = linearScale(
     series.flatMap((one) => one.points.map(([, value]) => value)),
-    HEIGHT - BOTTOM,
-    22,
+    HEIGHT - BOTTOM - margin,
+    22 + margin,
   );
   const cursor = cursorOver(
     [...new Set(places)].sort((a, b) => a - b),
     x,
+    WIDTH,
     setAt,
   );
   return html`
@@ -49,40 +52,77 @@ export function LineChart({ title, x: xName, y: yName, series, about }: LineChar
         ${y.ticks.map(
           (value) => html`
             <line class="grid" x1=${LEFT} x2=${WIDTH - 8} y1=${y(value)} y2=${y(value)} />
-            <text x=${LEFT - 6} y=${y(value) + 4} text-anchor="end">${figure(value)}</text>
+            <text x=${LEFT - 6} y=${y(value) + 4} text-anchor="end">${y.label(value)}</text>
           `,
         )}
-        ${x.ticks.map((value) => html`<text x=${x(value)} y=${HEIGHT - BOTTOM + 15} text-anchor="middle">${figure(value)}</text>`)}
+        ${x.ticks.map((value) => html`<text x=${x(value)} y=${HEIGHT - BOTTOM + 15} text-anchor="middle">${x.label(value)}</text>`)}
         <text class="axis-name" x=${WIDTH - 8} y=${HEIGHT - 2} text-anchor="end">${xName}</text>
         ${at !== undefined && html`<line class="cursor" x1=${x(at)} x2=${x(at)} y1="16" y2=${HEIGHT - BOTTOM} />`}
         ${series.map((one) => html`<${Curve} series=${one} place=${([a, b]: readonly [number, number]) => [x(a), y(b)]} />`)}
       </svg>
-      <p class="readout" aria-live="polite">${at === undefined ? HOW : valuesAt(at, xName, series)}</p>
+      <${Readout} at=${at === undefined ? undefined : `${xName} ${figure(at)}`} values=${valuesAt(at ?? 0, series)} />
     </figure>
   `;
 }
 
-const HOW = 'Point at the chart to read values.';
-
-/** The values of all curves at a position: the last point of each up to there. */
-function valuesAt(at: number, xName: string, series: readonly Series[]): string {
-  const values = series.flatMap(({ name, points }) => {
-    const point = points.findLast(([value]) => value <= at);
-    return point === undefined ? [] : [`${series.length > 1 ? `${name} ` : ''}${figure(point[1])}`];
-  });
-  return `${xName} ${figure(at)}: ${values.join(', ')}`;
+/** A value that is read off a chart, with the name and the colour of what it belongs to. */
+interface ReadValue {
+  readonly name: string;
+  readonly value: string;
+  readonly swatch?: ComponentChildren;
 }
 
-/** Handlers that move a cursor over places of a chart, by pointer or arrow keys. */
-function cursorOver(
+export interface ReadoutProps {
+  /** The place that is pointed at; undefined: none. */
+  readonly at: string | undefined;
+  readonly values: readonly ReadValue[];
+}
+
+/** The values at the place that is pointed at. Several lie over what is below, which does not move. */
+export function Readout({ at, values }: ReadoutProps) {
+  return html`
+    <p class="readout" aria-live="polite">
+      ${
+        at === undefined
+          ? 'Point at the chart to read values.'
+          : values.length === 1
+            ? `${at}: ${values[0].value}`
+            : html`<span class="values">
+                <b>${at}:</b>
+                ${values.map(({ name, value, swatch }) => html`<span>${swatch} ${name} <b>${value}</b></span>`)}
+              </span>`
+      }
+    </p>
+  `;
+}
+
+/** A patch of colour beside a name. */
+export function Swatch({ color, fill }: { color?: number; fill?: string }) {
+  return html`<svg class="swatch" viewBox="0 0 12 8" aria-hidden="true">
+    <rect class=${color === undefined ? undefined : `series-${color}`} fill=${fill} width="12" height="8" rx="2" />
+  </svg>`;
+}
+
+/** The values of all curves at a place: of each the last point up to there. */
+function valuesAt(at: number, series: readonly Series[]): ReadValue[] {
+  return series.flatMap(({ name, color, points }) => {
+    const point = points.findLast(([value]) => value <= at);
+    if (point === undefined) return [];
+    return [{ name, value: figure(point[1]), swatch: html`<${Swatch} color=${color} />` }];
+  });
+}
+
+/** Handlers that move a cursor over places of a chart of some width, by pointer or arrow keys. */
+export function cursorOver(
   places: readonly number[],
   scale: (value: number) => number,
+  width: number,
   set: (at: number | undefined) => void,
 ) {
   return (at: number | undefined) => ({
     onPointerMove: (event: PointerEvent) => {
       const box = (event.currentTarget as SVGElement).getBoundingClientRect();
-      const pointed = ((event.clientX - box.left) / box.width) * WIDTH;
+      const pointed = ((event.clientX - box.left) / box.width) * width;
       set(nearest(places, (place) => Math.abs(scale(place) - pointed)));
     },
     onPointerLeave: () => set(undefined),
@@ -114,12 +154,19 @@ function Curve({ series, place }: { series: Series; place: (point: readonly [num
         places.map(
           ([px, py], i) => html`
             <circle cx=${px} cy=${py} r="3" />
-            ${labels && html`<text x=${px} y=${py - 8} text-anchor=${px > WIDTH / 2 ? 'end' : 'start'}>${labels[i]}</text>`}
+            ${labels && html`<${PointLabel} x=${px} y=${py} text=${labels[i]} />`}
           `,
         )
       }
     </g>
   `;
+}
+
+/** Beside a curve that rises: on its left half to the right below it, on its right half to the left above it. */
+function PointLabel({ x, y, text }: { x: number; y: number; text: string }) {
+  return x > WIDTH / 2
+    ? html`<text x=${x - 7} y=${y - 7} text-anchor="end">${text}</text>`
+    : html`<text x=${x + 7} y=${y + 15}>${text}</text>`;
 }
 
 function inWords({ name, points }: Series): string {
@@ -154,6 +201,7 @@ export function HeatMap({ title, rows, columns, about }: HeatMapProps) {
   const cursor = cursorOver(
     columns.map((_, c) => c),
     center,
+    WIDTH,
     setAt,
   );
   const column = at === undefined ? undefined : columns[at];
@@ -162,7 +210,7 @@ export function HeatMap({ title, rows, columns, about }: HeatMapProps) {
       <div class="chart-head"><h3>${title}</h3>${about}</div>
       <svg
         viewBox=${`0 0 ${WIDTH} ${bottom + 40}`} role="img" tabindex="0"
-        aria-label=${`${title}: in episode ${columns.at(-1)?.name}, ${sharesOf(rows, columns.at(-1)?.shares ?? [])}. Arrow keys show values.`}
+        aria-label=${`${title}: in episode ${columns.at(-1)?.name}, ${sharesInWords(rows, columns.at(-1)?.shares ?? [])}. Arrow keys show values.`}
         ...${cursor(at)}
       >
         ${rows.map((name, r) => html`<text x=${HEAT_LEFT - 6} y=${(r + 0.5) * height + 4} text-anchor="end">${name}</text>`)}
@@ -192,15 +240,21 @@ export function HeatMap({ title, rows, columns, about }: HeatMapProps) {
           )}
         </g>
       </svg>
-      <p class="readout" aria-live="polite">${column === undefined ? HOW : `episode ${column.name}: ${sharesOf(rows, column.shares)}`}</p>
+      <${Readout} at=${column && `episode ${column.name}`} values=${sharesOf(rows, column?.shares ?? [])} />
     </figure>
   `;
 }
 
-/** Shares in words, the largest first. */
-function sharesOf(rows: readonly string[], shares: readonly number[]): string {
-  const sorted = rows.map((name, r) => ({ name, share: shares[r] ?? 0 })).sort((a, b) => b.share - a.share);
-  return sorted.map(({ name, share }) => `${name} ${percent(share)}`).join(', ');
+/** Shares by name, the largest first. */
+export function sharesOf(names: readonly string[], shares: readonly number[]): ReadValue[] {
+  const sorted = names.map((name, r) => ({ name, share: shares[r] ?? 0 })).sort((a, b) => b.share - a.share);
+  return sorted.map(({ name, share }) => ({ name, value: percent(share) }));
+}
+
+function sharesInWords(rows: readonly string[], shares: readonly number[]): string {
+  return sharesOf(rows, shares)
+    .map(({ name, value }) => `${name} ${value}`)
+    .join(', ');
 }
 
 export function percent(share: number): string {
@@ -223,7 +277,7 @@ export function FiguresTable({ title, rows }: FiguresTableProps) {
       <div class="table" tabindex="0" role="region" aria-label=${title}>
         <table>
           <thead>
-            <tr><th></th>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr>
+            <tr><th scope="col">run</th>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr>
           </thead>
           <tbody>
             ${rows.map(
@@ -251,12 +305,18 @@ export function figure(value: number | null | undefined): string {
 export interface Scale {
   (value: number): number;
   readonly ticks: readonly number[];
+  /** A round value in words: all of them with the same decimals. */
+  label(tick: number): string;
 }
 
 export function linearScale(values: readonly number[], from: number, to: number, count = 4): Scale {
   const [low, high] = extent(values);
   const scale = (value: number) => from + ((value - low) / (high - low)) * (to - from);
-  return Object.assign(scale, { ticks: roundValues(low, high, count) });
+  const ticks = roundValues(low, high, count);
+  const step = ticks.length > 1 ? ticks[1] - ticks[0] : high - low;
+  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const isPlain = decimals <= 4 && Math.max(Math.abs(low), Math.abs(high)) < 1e6;
+  return Object.assign(scale, { ticks, label: (tick: number) => (isPlain ? tick.toFixed(decimals) : figure(tick)) });
 }
 
 /** Minimum and maximum, made distinct. */

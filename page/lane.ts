@@ -2,6 +2,7 @@ import type { TranslationOffer } from './api.js';
 import { figure } from './charts.js';
 import { Explain, html, TERMS } from './html.js';
 import { choiceFor, type Knob, kindOf, type PolicyChoice, policyKinds, startOf } from './policies.js';
+import { namesOf } from './run-charts.js';
 import type { LiveEvent } from './sessions.js';
 
 /** What a lane translates with. */
@@ -97,6 +98,7 @@ function runOf({ runs }: TranslationOffer, id: string) {
 function Settings({ setting, translation, busy, onChange }: Omit<LaneProps, 'state' | 'reference' | 'onRemove'>) {
   const { policy } = setting;
   const offered = runOf(translation, setting.run)?.policies ?? [];
+  const names = namesOf(translation.runs);
   const setRun = (id: string) => {
     const run = runOf(translation, id);
     if (run !== undefined) set({ run: id, policy: run.policies.includes(policy.kind) ? policy : choiceFor(run) });
@@ -107,8 +109,8 @@ function Settings({ setting, translation, busy, onChange }: Omit<LaneProps, 'sta
     <div class="settings">
       <label>
         Model
-        <select disabled=${busy} value=${setting.run} onChange=${(event: Event) => setRun(choose(event))}>
-          ${translation.runs.map(({ id, source, target }) => html`<option value=${id}>${`${id} (${source} → ${target})`}</option>`)}
+        <select disabled=${busy} title=${setting.run} value=${setting.run} onChange=${(event: Event) => setRun(choose(event))}>
+          ${translation.runs.map(({ id, source, target }) => html`<option value=${id}>${`${names.get(id)} (${source} → ${target})`}</option>`)}
         </select>
       </label>
       ${

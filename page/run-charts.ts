@@ -1,6 +1,17 @@
 import { useState } from 'preact/hooks';
 import { fetchScheduler, type RunReport, type RunSummary, type SchedulerView, usePolling } from './api.js';
-import { FiguresTable, type FiguresTableProps, figure, HeatMap, LineChart, type Series } from './charts.js';
+import {
+  cursorOver,
+  FiguresTable,
+  type FiguresTableProps,
+  figure,
+  HeatMap,
+  LineChart,
+  Readout,
+  type Series,
+  Swatch,
+  sharesOf,
+} from './charts.js';
 import { Explain, html, TERMS } from './html.js';
 
 /** All charts of some runs, side by side. */
@@ -78,10 +89,7 @@ export const COLORS = 12;
 function Legend({ entries }: { entries: readonly { readonly name: string; readonly color: number }[] }) {
   return html`
     <p class="legend wide">
-      ${entries.map(
-        ({ name, color }) =>
-          html`<span><svg viewBox="0 0 12 8" aria-hidden="true"><rect class=${`series-${color}`} width="12" height="8" rx="2" /></svg> ${name}</span>`,
-      )}
+      ${entries.map(({ name, color }) => html`<span><${Swatch} color=${color} /> ${name}</span>`)}
     </p>
   `;
 }
@@ -91,8 +99,8 @@ export function shortName(id: string): string {
   return id.slice(id.lastIndexOf('/') + 1);
 }
 
-/** Short names if they are unique, otherwise full ones. */
-function namesOf(runs: readonly RunReport[]): ReadonlyMap<string, string> {
+/** Short names where they tell the runs apart, else the whole ones. */
+export function namesOf(runs: readonly { readonly id: string }[]): ReadonlyMap<string, string> {
   const short = runs.map(({ id }) => shortName(id));
   return new Map(
     runs.map(({ id }, i) => [id, short.indexOf(short[i]) === short.lastIndexOf(short[i]) ? short[i] : id]),
@@ -186,14 +194,7 @@ export function Scheduler({ run, name }: { run: string; name: string }) {
 function Pictures({ view: { step, tasks, features, others } }: { view: SchedulerView }) {
   return html`
     <p class="legend">
-      ${tasks.map(
-        (task, i) => html`
-          <span>
-            <svg viewBox="0 0 12 8" aria-hidden="true"><rect fill=${taskColor(i, tasks.length)} width="12" height="8" rx="2" /></svg>
-            ${task}
-          </span>
-        `,
-      )}
+      ${tasks.map((task, i) => html`<span><${Swatch} fill=${taskColor(i, tasks.length)} /> ${task}</span>`)}
     </p>
     <div class="pictures">
       ${features.map((feature) => html`<${Picture} feature=${feature} tasks=${tasks} />`)}
@@ -208,6 +209,7 @@ function Pictures({ view: { step, tasks, features, others } }: { view: Scheduler
 /** Shares of the tasks, stacked, from a low value of the feature to a high one. */
 function Picture({ feature, tasks }: { feature: SchedulerView['features'][number]; tasks: readonly string[] }) {
   const { name, values, shares } = feature;
+  const [at, setAt] = useState<number>();
   const x = (i: number) => LEFT + (i / (values.length - 1)) * (WIDTH - LEFT - 4);
   const y = (share: number) => 6 + (1 - share) * (HEIGHT - 28);
   const below = shares.map((row) => {
@@ -215,25 +217,36 @@ function Picture({ feature, tasks }: { feature: SchedulerView['features'][number
     return [0, ...row.map((share) => (sum += share))];
   });
   const edge = (task: number) => below.map((row, i) => `${x(i).toFixed(1)},${y(row[task]).toFixed(1)}`);
+  const cursor = cursorOver(
+    values.map((_, i) => i),
+    x,
+    WIDTH,
+    setAt,
+  );
+  const chosen = sharesOf(tasks, at === undefined ? [] : shares[at]).map((one) => ({
+    ...one,
+    swatch: html`<${Swatch} fill=${taskColor(tasks.indexOf(one.name), tasks.length)} />`,
+  }));
   const [low, high] = [shares[0], shares.at(-1) ?? shares[0]].map((row) => tasks[row.indexOf(Math.max(...row))]);
   return html`
     <figure>
       <svg
-        viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img"
-        aria-label=${`${name}: ${low} is preferred where it is low, ${high} where it is high`}
+        viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" tabindex="0"
+        aria-label=${`${name}: ${low} is preferred where it is low, ${high} where it is high. Arrow keys show values.`}
+        ...${cursor(at)}
       >
         ${tasks.map(
-          (task, k) => html`
-            <polygon fill=${taskColor(k, tasks.length)} points=${[...edge(k), ...edge(k + 1).reverse()].join(' ')}>
-              <title>${task}</title>
-            </polygon>
+          (_, k) => html`
+            <polygon fill=${taskColor(k, tasks.length)} points=${[...edge(k), ...edge(k + 1).reverse()].join(' ')} />
           `,
         )}
+        ${at !== undefined && html`<line class="cursor" x1=${x(at)} x2=${x(at)} y1=${y(1)} y2=${y(0)} />`}
         ${[0, 0.5, 1].map((share) => html`<text x=${LEFT - 4} y=${y(share) + 4} text-anchor="end">${100 * share} %</text>`)}
         <text x=${LEFT} y=${HEIGHT - 8}>${figure(values[0])}</text>
         <text x=${WIDTH - 4} y=${HEIGHT - 8} text-anchor="end">${figure(values.at(-1))}</text>
       </svg>
       <figcaption>${name}</figcaption>
+      ${at !== undefined && html`<${Readout} at=${`${name} ${figure(values[at])}`} values=${chosen} />`}
     </figure>
   `;
 }
@@ -245,5 +258,5 @@ const LEFT = 40;
 /** Tasks have an order, and so have their colours: from dark blue to yellow. */
 function taskColor(task: number, count: number): string {
   const at = count > 1 ? task / (count - 1) : 0;
-  return `hsl(${(250 - 200 * at).toFixed(0)} ${(55 + 20 * at).toFixed(0)}% ${(32 + 30 * at).toFixed(0)}%)`;
+  return `hsl(${(250 - 200 * at).toFixed(0)} ${(55 + 20 * at).toFixed(0)}% ${(40 + 22 * at).toFixed(0)}%)`;
 }

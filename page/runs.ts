@@ -161,7 +161,8 @@ function RunGroup({ name, runs, chosen, onToggle }: RunGroupProps) {
 
 function RunLine({ run, checked, onToggle }: { run: RunSummary; checked: boolean; onToggle: () => void }) {
   const { id, state, kind, strategy, step = 0, updates, secondsLeft, best, message } = run;
-  const about = `${kind} · ${strategy} · ${step} updates${typeof best === 'number' ? ` · best ${measureOf(run).name} ${figure(shown(run, best))}` : ''}`;
+  const about = [kind, strategy, `${step} updates`];
+  if (typeof best === 'number') about.push(`best ${measureOf(run).name} ${figure(shown(run, best))}`);
   const share = updates === undefined ? undefined : Math.min(1, step / updates);
   return html`
     <li>
@@ -169,7 +170,7 @@ function RunLine({ run, checked, onToggle }: { run: RunSummary; checked: boolean
         <input type="checkbox" checked=${checked} onChange=${onToggle} />
         <span class="name">${shortName(id)}</span>
         <span class=${`state ${state}`} title=${STATE_HELP[state]}>${STATES[state]}</span>
-        <span class="about">${message ?? about}</span>
+        <span class="about">${message ?? about.join(`${NO_BREAK}· `)}</span>
         ${
           state === 'running' &&
           share !== undefined &&
@@ -182,6 +183,9 @@ function RunLine({ run, checked, onToggle }: { run: RunSummary; checked: boolean
     </li>
   `;
 }
+
+/** A dot between two words begins no line. */
+const NO_BREAK = '\u00a0';
 
 function duration(seconds: number): string {
   if (seconds < 60) return `${seconds} s`;

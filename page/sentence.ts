@@ -83,9 +83,9 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
     const time = sinceBegin(own);
     setArrivals((before) => [...before, time]);
   };
-  const push = (word: string) => {
+  const push = (words: readonly string[]) => {
     arrive();
-    for (const session of current.current?.sessions.values() ?? []) session.push(word);
+    for (const session of current.current?.sessions.values() ?? []) session.push(words);
   };
   const end = () => {
     if (current.current !== undefined) current.current.ended = true;
@@ -94,10 +94,10 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
   };
 
   const send = (own: UnderWay, words: readonly string[]) => {
-    for (const word of words.slice(own.sent.length)) {
-      push(word);
-      own.sent.push(word);
-    }
+    const more = words.slice(own.sent.length);
+    if (more.length === 0) return;
+    push(more);
+    own.sent.push(...more);
   };
   /** Starts with the words when typing pauses: a word being edited changes with every key. */
   const beginSoon = (words: readonly string[]) => {
@@ -127,7 +127,7 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
     play(words: readonly string[]) {
       setSentence(words.join(' '));
       const own = begin();
-      own.player = new Player(words, { word: push, end }, () => now.current.pace);
+      own.player = new Player(words, { word: (word) => push([word]), end }, () => now.current.pace);
       Promise.all([...own.sessions.values()].map(({ ready }) => ready)).then(() => {
         if (current.current === own) own.player?.start();
       });

@@ -1,3 +1,4 @@
+import { limits } from 'tcts/serve/limits.js';
 import type { LiveEvent, LiveSentence } from 'tcts/serve/live-sentence.js';
 import type { ClientMessage, ServerMessage } from 'tcts/serve/live-socket.js';
 
@@ -17,7 +18,7 @@ export interface SentenceSession {
    * The model is open; its device, if it runs in this page. Never rejects: errors go to the listener.
    */
   readonly ready: Promise<string | undefined>;
-  push(word: string): void;
+  push(words: readonly string[]): void;
   end(): void;
   changePolicy(spec: string): void;
   stop(): void;
@@ -34,7 +35,9 @@ export const beginOnServer: BeginSession = (run, policy, listener) => {
   send({ type: 'begin', lane, run, policy });
   return {
     ready,
-    push: (word) => send({ type: 'word', lane, word }),
+    push: (words) => {
+      for (const some of portions(words)) send({ type: 'words', lane, words: some });
+    },
     end: () => send({ type: 'end', lane }),
     changePolicy: (spec) => send({ type: 'policy', lane, policy: spec }),
     stop: () => {
@@ -43,6 +46,25 @@ export const beginOnServer: BeginSession = (run, policy, listener) => {
     },
   };
 };
+
+/** As many words at a time as a message can hold. */
+function portions(words: readonly string[]): string[][] {
+  const all: string[][] = [];
+  for (const word of words) {
+    const last = all.at(-1);
+    const isFull = last === undefined || last.length === limits.wordsOfMessage || bytesOf([...last, word]) > ROOM;
+    if (isFull) all.push([word]);
+    else last.push(word);
+  }
+  return all;
+}
+
+function bytesOf(words: readonly string[]): number {
+  return new TextEncoder().encode(JSON.stringify(words)).length;
+}
+
+/** What a message has left for its words. */
+const ROOM = limits.messageBytes - 200;
 
 let count = 0;
 let socket: WebSocket | undefined;
@@ -113,7 +135,10 @@ export const beginInPage: BeginSession = (run, policy, listener) => {
       ({ model }) => model.runsOn,
       () => undefined,
     ),
-    push: (word) => later((live) => live.push(word)),
+    push: (words) =>
+      later((live) => {
+        for (const word of words) live.push(word);
+      }),
     end: () => later((live) => live.end()),
     changePolicy: (spec) => {
       sentence.then(({ live, model }) => live.change(model.policy(spec))).catch(fail);

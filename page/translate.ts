@@ -80,7 +80,11 @@ function Stage({ translation }: { translation: TranslationOffer }) {
   };
   const type = (line: string) => {
     setText(line);
-    if (!isRefused(line) && typing) stage.follow(line);
+    const refused = isRefused(line);
+    if (!typing) return;
+    // What is shown is the translation of what is on the screen, or nothing.
+    if (refused) stage.clear();
+    else stage.follow(line);
   };
   const share = async () => {
     const url = writeLink({ tab: 'translate', settings: linkOf(text, pace, settings) });

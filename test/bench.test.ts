@@ -43,6 +43,9 @@ test('the tables of the CSI300 are made from its lines, and put into the page ag
   expect(once).toMatch(
     /\| GRU \| \*\*0\.1150 ± 0\.0071\*\* \/ \*\*1\.810 ± 0\.000 \(2 seeds\)\*\* \| 0\.049 \/ 1\.903 \|/,
   );
+  expect(once).toContain(
+    '**Table 3. Differences over seeds and days.** Test part. Difference of the RankIC of the same seeds',
+  );
   expect(once).toMatch(/\| TCTS \(5 tasks\) \| – \/ – \|/);
   // Gains of .0501 and .0502 on every day: standard error .00005, t = 1003 with one degree of freedom, p = 2 ∕ (π t) = .0006.
   expect(once).toMatch(/\| TCTS \(3 tasks\) \| GRU \| \+0\.0502 ± 0\.0001 \|[^|]*\| 2 \| \\< 0\.001 \| \\< 0\.001 \|/);

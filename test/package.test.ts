@@ -76,6 +76,12 @@ export const task: schedule.Task = { name: 'wait-1', number: 1 };`;
     expect(execFileSync(process.execPath, [main, 'translate', '--k', '9', '--beam', '1'], options)).toBe(`${target}\n`);
   });
 
+  it.skipIf(process.platform === 'win32')('has a command that can be run, in a clone as well', () => {
+    for (const place of [root, join(modules, 'tcts')]) {
+      expect(statSync(join(place, 'dist/cli/main.js')).mode & 0o111, place).toBe(0o111);
+    }
+  });
+
   it('takes at most 20 MB, the page and its runtime included', () => {
     const files = readdirSync(join(modules, 'tcts'), { recursive: true, encoding: 'utf8' });
     const sizes = files.map((name) => statSync(join(modules, 'tcts', name))).filter((file) => file.isFile());

@@ -1,17 +1,18 @@
 /**
  * Takes the pictures of the page for docs/serve.md, with `tcts serve runs` running at the address:
  *
- *     node docs/figures/serve.mjs URL RUN [RUN…]
+ *     node docs/figures/serve.mjs URL RUN OTHER [OTHER…]
  *
- * Translation is shown with the first model, the charts of the runs that are named. Each view is taken in light, dark and
- * phone width, as a PNG with a palette, which is a third of the size.
+ * Translation is shown with the first model, one run with all there is to see of it, and the others compared. Each view
+ * is taken in light, dark and phone width, as a PNG with a palette, which is a third of the size.
  */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 
-const [url, ...runs] = process.argv.slice(2);
+const [url, run, ...others] = process.argv.slice(2);
+if (others.length === 0) throw new Error('expected an address, a run, and others to compare');
 const wide = { width: 1100, height: 800 };
 const contexts = {
   '': { viewport: wide },
@@ -20,25 +21,48 @@ const contexts = {
 };
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox'],
+  args: ['--no-sandbox', '--disable-gpu'],
 });
 for (const [name, options] of Object.entries(contexts)) {
-  const page = await (await browser.newContext(options)).newPage();
-  const save = async (view) => {
-    const picture = await page.screenshot({ animations: 'disabled', fullPage: true });
+  const page = await (await browser.newContext({ ...options, reducedMotion: 'reduce' })).newPage();
+  const save = async (view, part) => {
+    const picture = await (part ?? page).screenshot({ animations: 'disabled', ...(!part && { fullPage: true }) });
     writeFileSync(fileURLToPath(new URL(`${view}${name}.png`, import.meta.url)), withPalette(picture));
   };
+  const played = () => page.getByRole('button', { name: 'Play' }).waitFor();
   await page.goto(url);
+  await played();
+  await save('serve-start');
   await page.getByRole('slider', { name: 'pace' }).fill('8');
   await page.getByRole('slider', { name: 'k =' }).fill('1');
+  await page.locator('.chip').nth(1).click();
+  await played();
+  await save('serve-translate');
   await page.getByRole('button', { name: 'Compare two settings' }).click();
   await page.locator('.chip').nth(1).click();
-  await page.getByRole('button', { name: 'Play' }).waitFor();
+  await played();
+  await page.mouse.move(0, 0);
   await save('serve');
-  await page.goto(`${url}/#runs?${new URLSearchParams(runs.map((run) => ['run', run]))}`);
-  await page.reload();
-  await page.locator('.pictures').first().waitFor();
+  await page.getByRole('textbox').fill('word '.repeat(20_000));
+  await page.getByRole('alert').waitFor();
+  await save('serve-refused');
+
+  const choose = async (...runs) => {
+    await page.goto(`${url}/#runs?${new URLSearchParams(runs.map((one) => ['run', one]))}`);
+    await page.reload();
+    await page.locator('.chart').first().waitFor();
+    await page.locator('.pictures').first().waitFor();
+  };
+  await choose(run);
+  await save('serve-run');
+  await page.locator('.pictures figure > svg').first().press('ArrowRight');
+  await save('serve-scheduler', page.locator('.scheduler').first());
+  await choose(...others);
+  // The values of all curves at a place.
+  const chart = page.locator('.chart svg[role=img]').first();
+  for (let i = 0; i < 100; i++) await chart.press('ArrowRight');
   await save('serve-runs');
+  await page.close();
 }
 await browser.close();
 

@@ -13,7 +13,7 @@ import type { TranslationScores } from '../translate/evaluate.js';
 import type { ToyPair } from '../translate/toy.js';
 import { wholeNumber } from './flags.js';
 import { shippedConfig } from './names.js';
-import { nextLines } from './terminal.js';
+import { nextLines, saying } from './terminal.js';
 
 /** One part of the demo; returns results for `--json`. Undefined if it was interrupted. */
 interface Part {
@@ -101,8 +101,10 @@ async function demoCommand(wanted: string | undefined, { out, seed, json }: Demo
     results[name] = result;
     next.push(...part.next(join(folder, name)));
   }
-  const { writeReport } = await import('../report/index.js');
-  const { html } = await writeReport(folder, { title: 'The demo' });
+  const { html } = await saying('writing the report', async () => {
+    const { writeReport } = await import('../report/index.js');
+    return writeReport(folder, { title: 'The demo' });
+  });
   if (json) process.stdout.write(`${JSON.stringify({ folder, report: html, ...results })}\n`);
   say(`\nreport: ${html}\nrun folders: ${folder}\n${nextLines(next)}`);
 }
@@ -145,11 +147,9 @@ async function trainShipped(
   const settings = loadConfig(trainConfigSchema, file, { set: [`seed=${seed}`, `strategy.name=${strategy}`] });
   const started = performance.now();
   const episodes: EpisodeRecord[] = [];
-  const { result, tasks } = await trainingRun(settings, {
-    folder: join(folder, strategy),
-    quiet,
-    onEpisode: (record) => episodes.push(record),
-  });
+  const { result, tasks } = await saying(`training with ${strategy}`, () =>
+    trainingRun(settings, { folder: join(folder, strategy), quiet, onEpisode: (record) => episodes.push(record) }),
+  );
   if (result?.best == null) return undefined;
   const validation = validationOf(settings.problem).sign * result.best.performance;
   const seconds = (performance.now() - started) / 1000;
@@ -196,7 +196,9 @@ async function market(context: PartContext): Promise<object | undefined> {
   if (all === undefined) return undefined;
   const { say, folder } = context;
   const run = (strategy: string) => join(folder, strategy);
-  for (const { strategy } of all) await evaluateForecast(run(strategy), { threads: 2 });
+  await saying('scoring the forecasts', async () => {
+    for (const { strategy } of all) await evaluateForecast(run(strategy), { threads: 2 });
+  });
   const rows = all.map(({ strategy, test, seconds }) => [
     ...[MARKET_STRATEGIES[strategy], test.RankIC.toFixed(4), test.loss.toFixed(4)],
     seconds.toFixed(1),
@@ -274,7 +276,9 @@ async function translation(context: PartContext): Promise<object | undefined> {
   const { evaluateTranslation } = await import('../translate/evaluate.js');
   const { verbFinalText } = await import('../translate/toy.js');
   const run = join(folder, 'learned');
-  const scores = await evaluateTranslation(run, { policies: [`wait-k:${WAITS.join(',')}`], beam: 1, threads: 2 });
+  const scores = await saying('translating the test sentences', () =>
+    evaluateTranslation(run, { policies: [`wait-k:${WAITS.join(',')}`], beam: 1, threads: 2 }),
+  );
   const pair = tellingPair(scores, verbFinalText(1, { train: 0, valid: 0 }).test);
   say(`\n  source     ${pair.source}\n  reference  ${pair.target}`);
   const translator = await Translator.open(run, { beam: 1 });

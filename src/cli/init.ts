@@ -6,7 +6,9 @@ import { isCsvName } from '../csv.js';
 import { InputError } from '../errors.js';
 import { fileLines, writeFileAtomic } from '../files.js';
 import type { Extent } from '../schedule/index.js';
+import { wrapped } from '../text-table.js';
 import { positiveNumber, wholeNumber } from './flags.js';
+import { nextLines } from './terminal.js';
 
 interface InitFlags {
   readonly data?: string;
@@ -51,7 +53,7 @@ async function initCommand(file: string, flags: InitFlags): Promise<void> {
     const { problem, training } = await sizesFor(draft.text(main), minutes);
     writeFileAtomic(file, `${HEADING}\n${draft.text(main, problem)}${trainingText(training, minutes)}`);
     const updates = training.episodes * training.steps;
-    process.stdout.write(`written: ${file} (${updates} updates)\nnext: tcts train ${file}\n`);
+    process.stdout.write(`written: ${file} (${updates} updates)\n${nextLines([`tcts train ${file}`])}\n`);
   } finally {
     ask.close();
   }
@@ -67,7 +69,7 @@ function questions(flags: InitFlags) {
       const missing = (['data', 'main', 'minutes'] as const).filter((name) => flags[name] === undefined);
       throw new InputError(`there is no terminal to ask on: give ${missing.map((name) => `--${name}`).join(', ')}`);
     }
-    process.stderr.write(`${question}?  (${about})\n`);
+    process.stderr.write(`${wrapped(`${question}? (${about.replaceAll('\n', ' ')})`)}\n`);
     return (await terminal.question(`[${suggestion}] `)).trim() || suggestion;
   };
   return Object.assign(ask, { close: () => terminal?.close() });
@@ -238,5 +240,5 @@ async function sizesFor(problem: string, minutes: number): Promise<{ problem: ob
 
 /** Without an exponent. */
 function seconds(minutes: number): string {
-  return (60 * minutes).toFixed(3);
+  return String(Number((60 * minutes).toFixed(3)));
 }

@@ -36,6 +36,8 @@ export async function translateLive(
         if (key === CTRL_C || key === CTRL_D) return;
         await sentence.press(key);
       }
+      // Once for all that was pasted.
+      await sentence.refresh();
     }
   } finally {
     input.setRawMode(false);
@@ -73,6 +75,10 @@ class LiveSentence {
     if (key === CTRL_U) this.typed = '';
     else if (BACKSPACE.includes(key)) this.typed = [...this.typed].slice(0, -1).join('');
     else if (key === ' ' || key > ' ') this.typed += key;
+  }
+
+  /** Shows what was typed, and then what has become of it. */
+  async refresh(): Promise<void> {
     this.draw();
     await this.catchUp();
     this.draw();
@@ -91,7 +97,7 @@ class LiveSentence {
     this.clear();
     const below = `\n  ${bold(this.translation)}${note === '' ? '' : `\n  ${dim(note)}`}`;
     // Back to the end of what was typed.
-    const column = ((2 + [...this.typed].length - 1) % (this.output.columns || 80)) + 1;
+    const column = ((2 + widthOf(this.typed) - 1) % (this.output.columns || 80)) + 1;
     this.output.write(`> ${marked.join(' ')}${below}\x1b[${belowRows}A\r\x1b[${column}C`);
     this.above = typedRows - 1;
   }
@@ -168,8 +174,15 @@ class LiveSentence {
 }
 
 function rowsOf(text: string, columns = 80): number {
-  return Math.max(1, Math.ceil([...text].length / (columns || 80)));
+  return Math.max(1, Math.ceil(widthOf(text) / (columns || 80)));
 }
+
+/** Columns of a text: characters of Chinese, Japanese and Korean take two. */
+function widthOf(text: string): number {
+  return [...text].reduce((sum, character) => sum + (WIDE.test(character) ? 2 : 1), 0);
+}
+
+const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff01-\uff60]/u;
 
 /** A sentence to begin with, if there is one of the language. */
 function exampleOf(run: string, { source }: Translator): string {

@@ -46,8 +46,8 @@ function shippedNames(under: string): string[] {
     .map((name) => basename(name, '.yaml'));
 }
 
-/** What a typo could have turned into the path: another entry of its folder, or of a similar folder. */
-function nearestFile(path: string): string | undefined {
+/** What a typing mistake could have turned into the path: another entry of its folder, or of a folder like its own. */
+export function nearestFile(path: string): string | undefined {
   const [folder, name] = [dirname(path), basename(path)];
   if (!isFolder(folder)) {
     const near = folder === '.' ? undefined : nearestFile(folder);

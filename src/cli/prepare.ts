@@ -273,7 +273,7 @@ function tokenizerFor(language: string, side: Side, usesBpe: boolean): ChosenTok
   if (side === 'source') {
     warn(
       `${language} is written without spaces: a source that is cut by moses and --bpe arrives as one word, all at once; ` +
-        '--source-tokenizer char reads it character by character',
+        '--source-tokenizer char or jieba reads it character by character',
     );
   }
   return 'moses';

@@ -1,7 +1,11 @@
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import pc from 'picocolors';
 import { InputError } from '../errors.js';
+import { ERASE_LINE } from '../run/progress.js';
 import { wrapped } from '../text-table.js';
+import { nearestFile } from './names.js';
 
 /** Colours for a stream, where a person reads it: not in pipes and files, in CI neither, nor with NO_COLOR set. */
 export function colorsFor(stream: NodeJS.WriteStream): ReturnType<typeof pc.createColors> {
@@ -17,9 +21,28 @@ export function warn(sentence: string): void {
   process.stderr.write(`${colorsFor(process.stderr).yellow('tcts: warning:')} ${sentence}\n`);
 }
 
-/** What to try next, a command a line. */
+/** What to try next, a command a line, as it can be typed here. */
 export function nextLines(commands: readonly string[]): string {
-  return commands.map((command, i) => `${i === 0 ? 'next:' : '     '} ${command}`).join('\n');
+  const by = isInstalled() ? '' : 'npx ';
+  return commands.map((command, i) => `${i === 0 ? 'next:' : '     '} ${by}${command}`).join('\n');
+}
+
+/** Whether a shell finds `tcts`. What npm adds to the path of its own commands is not there for the next one. */
+function isInstalled(): boolean {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !/node_modules|_npx/.test(folder));
+  const names = process.platform === 'win32' ? ['tcts.cmd', 'tcts.exe'] : ['tcts'];
+  return folders.some((folder) => names.some((name) => existsSync(join(folder, name))));
+}
+
+/** Says on the terminal what is being done, for as long as it takes. */
+export async function saying<T>(what: string, work: () => Promise<T>): Promise<T> {
+  const isShown = process.stderr.isTTY;
+  if (isShown) process.stderr.write(`${ERASE_LINE}${what} …`);
+  try {
+    return await work();
+  } finally {
+    if (isShown) process.stderr.write(ERASE_LINE);
+  }
 }
 
 /**
@@ -84,10 +107,17 @@ export function reportError(error: unknown, who = 'tcts'): void {
 }
 
 function describe(error: unknown): string {
-  if (error instanceof InputError) return error.message;
+  if (error instanceof InputError) return `${error.message}${fileHint(error)}`;
   if (process.env.TCTS_DEBUG && error instanceof Error) return error.stack ?? error.message;
   const message = error instanceof Error ? error.message : String(error);
   return `internal error: ${message} (set TCTS_DEBUG=1 for the stack)`;
+}
+
+/** For a file that is not there: another one that a typing mistake could have turned into its name. */
+function fileHint(error: InputError): string {
+  const { file } = error.where;
+  const near = file !== undefined && 'code' in error && error.code === 'ENOENT' ? nearestFile(file) : undefined;
+  return near === undefined ? '' : `; did you mean ${near}?`;
 }
 
 /** Milliseconds in which what is still open can close. */

@@ -1,7 +1,13 @@
 import type { z } from 'zod';
 import { InputError } from '../errors.js';
 import { DivergedError } from '../optim/index.js';
-import { createProblem, memberPlan, type TrainConfig, type trainConfigSchema } from '../problems/index.js';
+import {
+  createProblem,
+  memberPlan,
+  type TrainConfig,
+  type trainConfigSchema,
+  validationOf,
+} from '../problems/index.js';
 import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import { bestFile } from '../run/checkpoint.js';
@@ -118,14 +124,15 @@ export async function trainingRun(given: TrainConfig, options: TrainingRunOption
     const extent = extentFor(problem, config.training);
     const total = totalUpdates(extent, strategy);
     const logEvery = config.logging.everySteps;
-    const sessionOptions = { folder, config, resume, total, until, quiet };
+    const measure = config.problem.kind === 'module' ? validationOf(config.problem) : undefined;
+    const sessionOptions = { folder, config, resume, total, until, quiet, measure };
     const loop = async (session: RunSession): Promise<void> => {
       if (isFirst) problem.saveFiles?.(folder);
       try {
         await train(subject, session, {
           ...extent,
           logEvery,
-          validation: validationMeasure(config),
+          validation: validationMeasure(config, { measure }),
           onEpisode,
         });
       } catch (error) {

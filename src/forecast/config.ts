@@ -270,5 +270,5 @@ export const forecastKind = problemKind({
   evaluations: 'forecasts',
   madeUpData,
   validation: ({ validation }) =>
-    validation.measure === 'RankIC' ? { name: 'RankIC', sign: 1 } : { name: 'loss', sign: -1 },
+    validation.measure === 'loss' ? { name: 'loss', sign: -1 } : { name: validation.measure, sign: 1 },
 });

@@ -46,7 +46,7 @@ export function crossedBootstrap(
   if (seeds < 2) throw new InputError(`a bootstrap over seeds and days needs at least 2 seeds, found ${seeds}`);
   const series = commonDays(differences);
   const days = series[0].length;
-  const { blockLength = Math.ceil(days ** (1 / 3)) } = options;
+  const { blockLength = Math.ceil(Math.max(1, days) ** (1 / 3)) } = options;
   if (days < 2 * blockLength) {
     throw new InputError(
       `a bootstrap over seeds and days needs at least two blocks of ${blockLength} days, found ${days}`,

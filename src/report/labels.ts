@@ -5,6 +5,7 @@ import { groupBy } from '../metrics/statistics.js';
 import { kindOf } from '../problems/index.js';
 import { strategies, strategyNamed } from '../schedule/index.js';
 import { fixed } from '../schedule/strategies/fixed.js';
+import { attentionLabel } from '../translate/policies/index.js';
 
 /** What a label is made of. */
 export interface Labelled {
@@ -130,6 +131,11 @@ export function plainLabel(kind: string, setting: Labelled): string {
   if (keys.get('problem.waits') === 'full') return 'full sentence';
   const description = strategyNamed(strategy);
   const title = description?.titles?.[kind] ?? description?.title ?? strategy;
+  const attention = keys.get('problem.attention');
+  if (typeof attention === 'string') {
+    const decision = attentionLabel(attention);
+    return strategy === fixed.name ? decision : `${title} + ${decision}`;
+  }
   return isNamedByTasks(kind, setting) ? `${title} (${taskSet(setting)})` : title;
 }
 

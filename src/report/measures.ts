@@ -14,7 +14,12 @@ import {
 import { groupBy } from '../metrics/statistics.js';
 import { kindOf } from '../problems/index.js';
 import { Random } from '../random.js';
-import { type SavedForecastFigures, type TranslationFigures, validationMeasure } from '../run/index.js';
+import {
+  type SavedForecastFigures,
+  type TranslationFigures,
+  type ValidationMeasure,
+  validationMeasure,
+} from '../run/index.js';
 import { type SeedEstimate, seedEstimate } from './document.js';
 import { meanSeries, metricOf, type Series, type SeriesReader } from './reader.js';
 import type { ReportedRun } from './runs.js';
@@ -49,9 +54,15 @@ export const performanceMeasure: Measure = {
   of: ({ result }) => result?.best?.performance ?? Number.NaN,
 };
 
-/** The same for display, such as a loss. */
+/** What the validation of the runs measures. */
+export function measureOf([first]: readonly Setting[]): ValidationMeasure {
+  const run = first?.runs[0];
+  return validationMeasure(run?.config ?? {}, run?.info);
+}
+
+/** The same as people read it, such as a loss. */
 export function shownValidation({ settings }: DataSet): Measure {
-  const { name, better, shown } = validationMeasure(settings[0]?.runs[0]?.config ?? {});
+  const { name, better, shown } = measureOf(settings);
   return { name, digits: 4, better, of: (run, setting) => shown(performanceMeasure.of(run, setting)) };
 }
 

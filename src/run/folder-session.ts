@@ -29,6 +29,8 @@ export class FolderSession implements RunSession {
   private readonly schedule: SaveSchedule;
   private readonly interrupt: Interrupt;
   private readonly started = performance.now();
+  /** Processor time of the process when the session was opened. */
+  private readonly startedAt = processorSeconds();
   private lastTurn = this.started;
   /** The session's own state at the last safe point. */
   private safePoint: SafePoint;
@@ -91,7 +93,8 @@ export class FolderSession implements RunSession {
   log(step: number, record: LogRecord): void {
     this.metrics.append({ step, ...record });
     const seconds = (performance.now() - this.started) / 1000;
-    this.timings.append({ step, time: new Date().toISOString(), seconds });
+    const processor = processorSeconds() - this.startedAt;
+    this.timings.append({ step, time: new Date().toISOString(), seconds, processor });
     this.events?.scalars(step, numbersOf(record));
   }
 
@@ -220,6 +223,12 @@ function openTimings({ path, lock }: OwnedRunFolder, lines: number): MetricsLog 
   const timings = new MetricsLog(file, start.length, lock);
   timings.fill(lines - start.lines);
   return timings;
+}
+
+/** Processor time of all threads of this process. */
+function processorSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
 }
 
 /** Milliseconds between turns of the event loop, in which signals arrive. */

@@ -7,6 +7,7 @@ import { checkpointFolder } from './checkpoint.js';
 import { freeOnResume } from './config/load.js';
 import { differences, parseSource, resolvedYaml } from './config/sources.js';
 import { acquireLock, type Lock, type LockOptions, lockHolder, type Owner, writeAsOwner } from './lock.js';
+import type { Validation } from './results.js';
 import { compatible, runtimeVersions, toolVersion } from './versions.js';
 
 /**
@@ -31,6 +32,8 @@ export interface RunInfo {
   readonly command: readonly string[];
   /** Processes that share each batch, if there are several. */
   readonly processes?: number;
+  /** What `validate` of its problem measures, where the configuration does not tell: see `CreateOptions`. */
+  readonly measure?: Validation;
 }
 
 /** A configuration as plain values. */
@@ -58,6 +61,8 @@ export interface CreateOptions {
   readonly command?: readonly string[];
   /** Processes that share each batch. Default 1. */
   readonly processes?: number;
+  /** What validation measures, for a problem that comes from a module. Default: the configuration tells. */
+  readonly measure?: Validation;
 }
 
 /** Makes a run folder and locks it. A folder that holds a run, or anything else, is rejected. */
@@ -90,6 +95,7 @@ export function createRun(path: string, options: CreateOptions): OwnedRunFolder 
       state: 'running',
       command: options.command ?? process.argv,
       ...(options.processes === undefined || options.processes === 1 ? {} : { processes: options.processes }),
+      ...(options.measure === undefined ? {} : { measure: options.measure }),
     };
     // Last: its presence makes the folder a run.
     writeInfo(path, info, lock);

@@ -89,8 +89,7 @@ export class Progress {
     // One column is left free, because a terminal wraps when the last is filled; some report 0 columns for "unknown".
     const width = Math.max(20, (this.stream.columns || 80) - 1);
     const bar = this.total === undefined ? '' : `${drawBar(step / this.total, BAR_WIDTH)} `;
-    const line = [...`${bar}${this.parts(step, fields).join('  ')}`].slice(0, width).join('');
-    this.stream.write(`${ERASE_LINE}${line}`);
+    this.stream.write(`${ERASE_LINE}${fitted(bar, this.parts(step, fields), width)}`);
     this.drawn = true;
   }
 
@@ -133,6 +132,15 @@ class Speed {
   }
 }
 
+/** Parts beside a bar. Where they are too wide, the last go first, but not the first, nor the time left. */
+function fitted(bar: string, parts: readonly string[], width: number): string {
+  const kept = [...parts];
+  const line = (): string => `${bar}${kept.join('  ')}`;
+  const isTime = kept.at(-1)?.endsWith(' left') ?? false;
+  while (kept.length > (isTime ? 2 : 1) && line().length > width) kept.splice(isTime ? -2 : -1, 1);
+  return line().slice(0, width);
+}
+
 function drawBar(fraction: number, width: number): string {
   const eighths = Math.round(8 * width * Math.min(Math.max(fraction, 0), 1));
   const partial = eighths % 8 === 0 ? '' : '▏▎▍▌▋▊▉'[(eighths % 8) - 1];
@@ -162,7 +170,8 @@ export function parseDuration(text: string): number | undefined {
   return seconds > 0 && Number.isFinite(seconds) ? seconds : undefined;
 }
 
-const ERASE_LINE = '\r\x1b[K';
+/** What begins a line of a terminal anew. */
+export const ERASE_LINE = '\r\x1b[K';
 const REDRAW_INTERVAL = 100;
 const BAR_WIDTH = 20;
 const SMOOTHING_SECONDS = 30;

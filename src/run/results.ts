@@ -4,6 +4,7 @@ import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { fitting, readJsonFile, writeFileAtomic } from '../files.js';
+import type { RunInfo } from './folder.js';
 import type { WriteFile } from './session.js';
 
 /** JSON has no NaN: a figure that is undefined is written as null. */
@@ -53,8 +54,28 @@ export interface ValidationMeasure {
   shown(performance: number): number;
 }
 
-/** What the validation of a run measures, by its configuration. */
-export function validationMeasure(config: Readonly<Record<string, unknown>>): ValidationMeasure {
+/** A validation measure; `sign` is −1 where `validate` returns it with its sign changed, as it does with a loss. */
+export interface Validation {
+  readonly name: string;
+  readonly sign: 1 | -1;
+}
+
+const recordedMeasure = z
+  .object({ name: z.string(), sign: z.union([z.literal(1), z.literal(-1)]) })
+  .optional()
+  .catch(undefined);
+
+/** What the validation of a run measures: as its folder has recorded it, or else by its configuration. */
+export function validationMeasure(
+  config: Readonly<Record<string, unknown>>,
+  info: Pick<RunInfo, 'measure'> = {},
+): ValidationMeasure {
+  const recorded = recordedMeasure.parse(info.measure);
+  if (recorded !== undefined) {
+    const { name, sign } = recorded;
+    const better = sign < 0 ? 'lower' : 'higher';
+    return { name: `validation ${name}`, better, shown: (performance) => sign * performance };
+  }
   const { problem } = namedMeasure.parse(config);
   const { measure = problem.kind === 'module' ? 'performance' : 'loss' } = problem.validation;
   const name = `validation ${measure}`;
@@ -105,6 +126,9 @@ const forecastScores = z.object({
   backtest: z.object({
     /** Days from a forecast to its trade; undefined in old evaluations, which always traded a day later. */
     delay: z.number().optional(),
+    /** Price of the trades and how many stocks are held and replaced; undefined in evaluations of earlier versions. */
+    price: z.enum(['open', 'close']).optional(),
+    settings: z.object({ top: z.number(), drop: z.number(), longShort: z.boolean() }).optional(),
     benchmark: z.string(),
     portfolio: risk,
     market: risk,

@@ -8,6 +8,7 @@ import { FolderSession } from './folder-session.js';
 import { writeAsOwner } from './lock.js';
 import type { LogRecord } from './metrics-log.js';
 import type { ProgressFields, ProgressStream } from './progress.js';
+import type { Validation } from './results.js';
 
 /** What is trained: anything whose whole state can be captured and restored. */
 export interface Resumable {
@@ -76,6 +77,8 @@ export interface RunSessionOptions {
   readonly resumeCommand?: string;
   /** Processes that share each batch; only this one has the folder. Default 1. */
   readonly processes?: number;
+  /** What validation measures, for a problem that comes from a module. Default: the configuration tells. */
+  readonly measure?: Validation;
   /** Resume even if a process on another host holds the lock; for callers that know it is dead. Default false. */
   readonly takeOver?: boolean;
 }

@@ -237,7 +237,7 @@ export function trainee<Batch>(problem: Problem<Batch>, strategy: Strategy<Batch
 
 /** How long to train, and what to report. */
 export interface TrainOptions extends Extent {
-  /** Updates between two records of the training loss. Default 100. */
+  /** Updates between two records of the training loss, at the beginning fewer: 1, 2, 5, 10, … Default 100. */
   readonly logEvery?: number;
   /** How validation is shown during training. Default: the performance returned by the problem. */
   readonly validation?: ValidationMeasure;
@@ -260,7 +260,7 @@ export async function train<Batch>(
   let shown: Record<string, number | string> = {};
   if (session.shouldStop) return;
   for await (const { update, loss, episode } of algorithm1(problem, strategy, options, course)) {
-    if (update % logEvery === 0) session.log(update, { loss });
+    if (isLogged(update, logEvery)) session.log(update, { loss });
     if (episode !== undefined) {
       const distribution = Object.fromEntries(episode.distribution.map((share, i) => [names[i], share]));
       session.log(update, { ...episode, distribution });
@@ -274,6 +274,11 @@ export async function train<Batch>(
     await session.maybeSave(update);
     if (session.shouldStop) return;
   }
+}
+
+/** Whoever watches a slow training sees its first updates at once: 1, 2, 5, 10, 20, … up to the usual distance. */
+function isLogged(update: number, every: number): boolean {
+  return update % every === 0 || (update < every && /^[125]0*$/.test(String(update)));
 }
 
 const PERFORMANCE: ValidationMeasure = {

@@ -2,7 +2,10 @@ import { z } from 'zod';
 import type { DeviceChoice } from '../devices.js';
 import { InputError } from '../errors.js';
 import { type AdamConfig, type AdamWConfig, type LearningRate, learningRate } from '../optim/index.js';
-import type { Member } from '../run/index.js';
+import type { Member, Validation } from '../run/index.js';
+
+export type { Validation } from '../run/index.js';
+
 import type { FeatureGroup, Problem, ProblemContext } from './problem.js';
 
 /** The keys of `problem` in a configuration; `kind` is the name of the application, its description the title. */
@@ -65,12 +68,6 @@ export interface MemberRun<Config = unknown> extends Member {
   readonly problem: Config;
   /** Name of an earlier member whose best parameters it starts from (`problem.warmStart`). Default: none. */
   readonly startsFrom?: string;
-}
-
-/** A validation measure; `sign` is −1 if `validate` returns it with its sign changed, as for a loss. */
-export interface Validation {
-  readonly name: string;
-  readonly sign: 1 | -1;
 }
 
 /** Chooses sizes from the data and the available time. */

@@ -2,10 +2,12 @@
 export const limits = {
   /** Bytes of a message of a client. */
   messageBytes: 4096,
-  /** Messages per second of a client, and the burst. */
+  /** Messages a second of a connection, and how many at once; and of all connections of an address together. */
   messagesPerSecond: 50,
   messageBurst: 400,
-  /** Concurrent sentences of a connection, for settings side by side. */
+  addressMessagesPerSecond: 500,
+  addressMessageBurst: 1000,
+  /** Sentences that a connection can have under way: settings side by side. */
   lanes: 4,
   /** Concurrent sentences on the whole server. */
   streams: 200,
@@ -15,6 +17,8 @@ export const limits = {
   /** Requests per second from one address, and the burst. */
   requestsPerSecond: 100,
   requestBurst: 300,
+  /** Words of a message. */
+  wordsOfMessage: 64,
   /** Characters of a word. */
   wordLength: 100,
   /** Source tokens of a sentence, counting word pieces, which bounds its caches. */
@@ -27,8 +31,10 @@ export const limits = {
   silence: 60_000,
   /** Models that are open at a time. */
   models: 3,
-  /** Bytes of the configuration and the description of a run, and of other files in it, logs and models aside. */
+  /** Bytes of the description of a run, of its configuration, and of other files in it, logs and models aside. */
   descriptionBytes: 64_000,
+  /** YAML takes long to parse: ten times as large as ours are, it takes 30 ms. */
+  configBytes: 16_000,
   fileBytes: 4_000_000,
 } as const;
 

@@ -58,8 +58,11 @@ export async function listen(app: Hono, address: Address, { wasm, limited }: Lis
     if (cookie !== undefined) return { status: 303, reason: '', headers: { 'Set-Cookie': cookie, Location: '/' } };
     return { status: 401, reason: 'open the link that "tcts serve" has printed: it holds the token' };
   };
-  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+  const protect = (response: ServerResponse): void => {
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  };
+  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+    protect(response);
     const no = refused(request);
     if (no === undefined) void handle(request, response);
     else response.writeHead(no.status, { 'Content-Type': 'text/plain', ...no.headers }).end(`${no.reason}\n`);
@@ -67,6 +70,10 @@ export async function listen(app: Hono, address: Address, { wasm, limited }: Lis
 
   const server = createServer({ headersTimeout: 10_000, requestTimeout: 30_000 }, answer);
   server.maxConnections = 2 * limits.connections;
+  server.on('checkExpectation', (_, response: ServerResponse) => {
+    protect(response);
+    response.writeHead(417).end();
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     refuseSocket(socket, CLIENT_ERRORS[error.code ?? ''] ?? '400 Bad Request');
   });

@@ -8,7 +8,7 @@ import { checkpointStamp } from './run-folders.js';
 
 /** A sentence that a model's thread is translating. After `close` its listener is not called again. */
 export interface ThreadSentence {
-  push(word: string): void;
+  push(words: readonly string[]): void;
   end(): void;
   changePolicy(policy: string): void;
   close(): void;
@@ -63,7 +63,7 @@ export class ThreadModel {
       if (this.sentences.has(id)) this.send(message);
     };
     return {
-      push: (word) => forSentence({ type: 'word', id, word }),
+      push: (words) => forSentence({ type: 'words', id, words }),
       end: () => forSentence({ type: 'end', id }),
       changePolicy: (spec) => forSentence({ type: 'policy', id, policy: spec }),
       close: () => {

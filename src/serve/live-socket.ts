@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
-import { limits, rateLimit } from './limits.js';
+import { limits, rateLimit, rateLimitByAddress } from './limits.js';
 import { refuseSocket } from './listen.js';
 import type { LiveModels, ModelLease, ThreadSentence } from './live-models.js';
 import type { LiveEvent } from './live-sentence.js';
@@ -21,13 +21,21 @@ export class LiveSocket {
     maxPayload: limits.messageBytes,
     perMessageDeflate: false,
   });
+  /** Many connections of a client may not do together what one of them may not. */
+  private readonly withinAddress = rateLimitByAddress(limits.addressMessagesPerSecond, limits.addressMessageBurst);
   private readonly heartbeat = setInterval(() => this.endSilent(), limits.silence / 2).unref();
   private stopping = false;
 
   constructor(
     private readonly refuse: (request: IncomingMessage) => string | undefined,
-    private readonly context: Omit<ConnectionContext, 'admit'>,
-  ) {}
+    private readonly context: Omit<ConnectionContext, 'admit' | 'within'>,
+  ) {
+    // A handshake that is none is answered like all else that is refused.
+    this.server.on('wsClientError', (_, socket, { headers }) => {
+      const isVersion = !['13', '8', undefined].includes(headers['sec-websocket-version']);
+      refuseSocket(socket, isVersion ? '426 Upgrade Required' : '400 Bad Request');
+    });
+  }
 
   /** Sentences under way. */
   get sentences(): number {
@@ -65,7 +73,9 @@ export class LiveSocket {
   private accept(client: WebSocket, address: string): void {
     this.count(address, 1);
     const admit = (): boolean => this.sentences <= limits.streams;
-    this.connections.set(client, new Connection(client, { ...this.context, admit }));
+    const own = rateLimit(limits.messagesPerSecond, limits.messageBurst);
+    const within = (): boolean => own() && this.withinAddress(address);
+    this.connections.set(client, new Connection(client, { ...this.context, admit, within }));
     this.responsive.add(client);
     client.on('pong', () => this.responsive.add(client));
     client.on('message', () => this.responsive.add(client));
@@ -98,6 +108,8 @@ interface ConnectionContext {
   readonly find: (run: string) => Promise<string | undefined>;
   /** Whether the server can accept the requested sentence. */
   readonly admit: () => boolean;
+  /** Whether the client may send another message. */
+  readonly within: () => boolean;
 }
 
 type SentenceMessage = Exclude<ClientMessage, { type: 'begin' }>;
@@ -114,13 +126,13 @@ interface Lane {
 /** A client with its sentences. When the socket closes, all of them are dropped. */
 class Connection {
   private readonly lanes = new Map<string, Lane>();
-  private readonly within = rateLimit(limits.messagesPerSecond, limits.messageBurst);
+  private isRefused = false;
 
   constructor(
     private readonly socket: WebSocket,
     private readonly context: ConnectionContext,
   ) {
-    socket.on('message', (data, isBinary) => this.receive(data.toString(), isBinary));
+    socket.on('message', (data, isBinary) => this.receive(data, isBinary));
     socket.on('close', () => this.drop());
     socket.on('error', () => socket.terminate());
   }
@@ -136,10 +148,12 @@ class Connection {
     this.socket.close(GOING_AWAY, 'the server is stopping');
   }
 
-  private receive(text: string, isBinary: boolean): void {
+  private receive(data: RawData, isBinary: boolean): void {
+    // What was under way when the connection was refused.
+    if (this.isRefused) return;
     if (isBinary) this.refuse('expected text');
-    else if (!this.within()) this.refuse('too many messages in a second');
-    else this.act(parseClientMessage(text));
+    else if (!this.context.within()) this.refuse('too many messages in a second');
+    else this.act(parseClientMessage(data.toString()));
   }
 
   private act(message: ReturnType<typeof parseClientMessage>): void {
@@ -223,8 +237,12 @@ class Connection {
   }
 
   private refuse(reason: string): void {
+    this.isRefused = true;
     this.drop();
     this.socket.close(POLICY_VIOLATION, reason);
+    // Nothing more is read of it, the client's goodbye neither.
+    this.socket.pause();
+    setTimeout(() => this.socket.terminate(), GOODBYE).unref();
   }
 
   private send(message: ServerMessage): void {
@@ -236,21 +254,32 @@ class Connection {
 }
 
 function tell(sentence: ThreadSentence, message: SentenceMessage): void {
-  if (message.type === 'word') sentence.push(message.word);
+  if (message.type === 'word') sentence.push([message.word]);
+  else if (message.type === 'words') sentence.push(message.words);
   else if (message.type === 'end') sentence.end();
   else if (message.type === 'policy') sentence.changePolicy(message.policy);
 }
+
+/** Milliseconds in which a client that is refused can read why. */
+const GOODBYE = 1000;
 
 const GOING_AWAY = 1001;
 const POLICY_VIOLATION = 1008;
 
 const laneName = z.string().regex(/^[a-z0-9-]{1,16}$/);
 const policyText = z.string().min(1).max(200);
+const sourceWord = z.string().regex(/^\S+$/u).max(limits.wordLength);
 
 const clientMessage = z.discriminatedUnion('type', [
   /** A new sentence in a lane; one that is in progress there is dropped. */
   z.strictObject({ type: z.literal('begin'), lane: laneName, run: z.string().min(1).max(500), policy: policyText }),
-  z.strictObject({ type: z.literal('word'), lane: laneName, word: z.string().regex(/^\S+$/u).max(limits.wordLength) }),
+  z.strictObject({ type: z.literal('word'), lane: laneName, word: sourceWord }),
+  /** Words that arrive together, as a text that is pasted. */
+  z.strictObject({
+    type: z.literal('words'),
+    lane: laneName,
+    words: z.array(sourceWord).min(1).max(limits.wordsOfMessage),
+  }),
   /** The sentence is complete. */
   z.strictObject({ type: z.literal('end'), lane: laneName }),
   /** Continue with another policy. */

@@ -12,7 +12,7 @@ export interface ModelThreadData {
 /** What the server asks of a model's thread; `id` numbers its sentences. */
 export type ToModelThread =
   | { readonly type: 'begin'; readonly id: number; readonly policy: string }
-  | { readonly type: 'word'; readonly id: number; readonly word: string }
+  | { readonly type: 'words'; readonly id: number; readonly words: readonly string[] }
   | { readonly type: 'end'; readonly id: number }
   | { readonly type: 'policy'; readonly id: number; readonly policy: string }
   | { readonly type: 'stop'; readonly id: number }
@@ -59,7 +59,7 @@ function receive(model: LiveModel, message: ToModelThread): void {
     else if (message.type === 'settle') void settle(message.request, sentence);
     else if (sentence === undefined)
       return; // it is over
-    else if (message.type === 'word') sentence.push(message.word);
+    else if (message.type === 'words') for (const word of message.words) sentence.push(word);
     else if (message.type === 'end') sentence.end();
     else if (message.type === 'policy') sentence.change(model.policy(message.policy));
     else end(id);

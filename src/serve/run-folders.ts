@@ -57,11 +57,10 @@ export class RunDescriptions {
   private readonly known = new Map<string, { stamp: string; run?: RunFolder; error?: unknown }>();
 
   open(path: string): RunFolder {
-    const files = descriptionFiles(path);
-    const stamp = files.map(fileStamp).join(' ');
+    const stamp = descriptionFiles(path).map(fileStamp).join(' ');
     let entry = this.known.get(path);
     if (entry === undefined || entry.stamp !== stamp) {
-      entry = { stamp, ...attempt(() => openSmall(path, files)) };
+      entry = { stamp, ...attempt(() => openSmall(path)) };
       this.known.set(path, entry);
     }
     if (entry.run === undefined) throw entry.error;
@@ -95,8 +94,10 @@ export function checkpointStamp(
   return 'none';
 }
 
-function openSmall(path: string, files: readonly string[]): RunFolder {
-  for (const file of files) refuseLarge(file, limits.descriptionBytes);
+function openSmall(path: string): RunFolder {
+  const [info, config] = descriptionFiles(path);
+  refuseLarge(info, limits.descriptionBytes);
+  refuseLarge(config, limits.configBytes);
   return openRun(path);
 }
 
@@ -147,6 +148,8 @@ export interface TranslationRun {
 export class TranslationRuns {
   private known = new Map<string, { readonly stamp: string; readonly run: TranslationRun | undefined }>();
 
+  constructor(private readonly descriptions: RunDescriptions) {}
+
   /** What the page is told: the runs that can translate, and what it needs to know of the policies. */
   async offer(
     runs: ReadonlyMap<string, string>,
@@ -165,7 +168,7 @@ export class TranslationRuns {
     for (const [id, path] of runs) {
       const stamp = stamped(path).map(fileStamp).join(' ');
       const before = this.known.get(path);
-      now.set(path, before?.stamp === stamp ? before : { stamp, run: readable(id, path) });
+      now.set(path, before?.stamp === stamp ? before : { stamp, run: readable(id, path, this.descriptions) });
       await setImmediate();
     }
     this.known = now;
@@ -179,20 +182,20 @@ function stamped(run: string): string[] {
   return [...descriptionFiles(run), modelFile(run), ...others];
 }
 
-function readable(id: string, path: string): TranslationRun | undefined {
+function readable(id: string, path: string, descriptions: RunDescriptions): TranslationRun | undefined {
   try {
-    return readingWithin(path, () => translationRun(id, path));
+    return readingWithin(path, () => translationRun(id, path, descriptions));
   } catch (error) {
     if (error instanceof InputError) return undefined;
     throw error;
   }
 }
 
-function translationRun(id: string, path: string): TranslationRun | undefined {
+function translationRun(id: string, path: string, descriptions: RunDescriptions): TranslationRun | undefined {
   const [text, model] = [runFile(path, TEXT_FILE), runFile(path, 'model.json')];
   if (text === undefined || model === undefined || !existsSync(join(path, 'checkpoints'))) return undefined;
   const { source, target } = readTextConfig(path);
-  const { problem } = configSchema.parse(new RunDescriptions().open(path).config);
+  const { problem } = configSchema.parse(descriptions.open(path).config);
   const examples = exampleSentences(source.language, source.tokenizer.kind === 'none', problem);
   return {
     id,

@@ -61,25 +61,29 @@ export interface RunThreadData {
 }
 
 /**
- * Reads run folders in its own thread: whatever is in them, such as a huge log or thousands of runs,
- * sentences under way and other requests continue meanwhile.
+ * Reads run folders in its own thread: whatever lies in them, a huge log or configuration or thousands of runs,
+ * sentences under way and other requests continue meanwhile. The thread starts with the first
+ * question.
  */
 export class RunReader {
-  private readonly worker: Worker;
+  private worker: Worker | undefined;
   private readonly waiting = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
   private count = 0;
   private failure: Error | undefined;
 
-  constructor(data: RunThreadData) {
-    this.worker = new Worker(builtFile('serve/run-thread.js'), { workerData: data });
-    this.worker.on('message', ({ request, value, error }: RunAnswer) => {
+  constructor(private readonly data: RunThreadData) {}
+
+  private start(): Worker {
+    const worker = new Worker(builtFile('serve/run-thread.js'), { workerData: this.data });
+    worker.on('message', ({ request, value, error }: RunAnswer) => {
       const { resolve, reject } = this.waiting.get(request) ?? {};
       this.waiting.delete(request);
       if (error === undefined) resolve?.(value as never);
       else reject?.(error.isInput ? new InputError(error.message) : new Error(error.message));
     });
-    this.worker.on('error', (error) => this.fail(error));
-    this.worker.on('exit', () => this.fail(new Error('the thread that reads the runs has ended')));
+    worker.on('error', (error) => this.fail(error));
+    worker.on('exit', () => this.fail(new Error('the thread that reads the runs has ended')));
+    return worker;
   }
 
   ask<K extends keyof RunQuestions>(
@@ -91,13 +95,14 @@ export class RunReader {
     return new Promise((resolve, reject) => {
       const request = ++this.count;
       this.waiting.set(request, { resolve, reject });
+      this.worker ??= this.start();
       this.worker.postMessage({ request, name, values } satisfies RunQuestion);
     });
   }
 
   async close(): Promise<void> {
     this.failure ??= new Error('the server is stopping');
-    await this.worker.terminate();
+    await this.worker?.terminate();
   }
 
   private fail(error: Error): void {

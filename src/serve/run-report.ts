@@ -11,6 +11,7 @@ import {
   isRunning,
   MEMBERS_FILE,
   memberFolder,
+  metricsFile,
   parseLogLine,
   readMembers,
   readResult,
@@ -21,7 +22,7 @@ import {
   validationMeasure,
 } from '../run/index.js';
 import { strategyNamed } from '../schedule/index.js';
-import { checkpointStamp, RunDescriptions, refuseLarge, runFile, withoutPaths } from './run-folders.js';
+import { checkpointStamp, type RunDescriptions, refuseLarge, runFile, withoutPaths } from './run-folders.js';
 import { MetricsReader, type RunMetrics } from './run-metrics.js';
 import { type SchedulerView, schedulerView } from './scheduler-view.js';
 
@@ -59,8 +60,9 @@ export interface RunReport extends Omit<RunSummary, 'step' | 'best'>, RunMetrics
 /** Reads runs again and again, each time what is new. */
 export class RunReports {
   private readonly metrics = new MetricsReader();
-  private readonly descriptions = new RunDescriptions();
   private readonly schedulers = new Map<string, { stamp: string; view: SchedulerView | { readonly reason: string } }>();
+
+  constructor(private readonly descriptions: RunDescriptions) {}
 
   /** A run in a line. A folder that is being written, or is damaged, gives a message instead of figures. */
   summary(id: string, path: string): Promise<RunSummary> {
@@ -72,14 +74,13 @@ export class RunReports {
   }
 
   /** What the scheduler of a run prefers; read when a checkpoint has been saved and not before. */
-  async scheduler(path: string): Promise<SchedulerView | { readonly reason: string }> {
+  scheduler(path: string): SchedulerView | { readonly reason: string } {
     const stamp = checkpointStamp(path, { checkpoint: 'latest' });
     const known = this.schedulers.get(path);
     if (known?.stamp === stamp) return known.view;
-    const { tasks } = await readingWithin(path, () => this.metrics.read(path));
     const view = readingWithin(path, () => {
       try {
-        return schedulerView(path, this.descriptions.open(path).config, tasks);
+        return schedulerView(path, this.descriptions.open(path).config, lastTasks(path));
       } catch (error) {
         return { reason: reasonOf(error, path) };
       }
@@ -127,7 +128,7 @@ export class RunReports {
         ...(strategyNamed(strategy.name)?.showsScheduler && { hasScheduler: true }),
         created: info.created,
         seed: info.seed,
-        validation: pickMeasure(validationMeasure(config)),
+        validation: pickMeasure(validationMeasure(config, info)),
         step,
         best,
       };
@@ -199,7 +200,7 @@ const names = z
 
 /** At the speed of the last lines of the log of times. */
 function secondsLeft(run: string, updates: number): { secondsLeft: number } | undefined {
-  const lines = lastLines(timingsFile(run));
+  const lines = lastLines(timingsFile(run), 4000);
   const times = lines.flatMap((line) => timeSchema.safeParse(parseLogLine(line)).data ?? []);
   const [first, last] = [times[0], times.at(-1)];
   if (first === undefined || last === undefined || last.step <= first.step) return undefined;
@@ -209,22 +210,28 @@ function secondsLeft(run: string, updates: number): { secondsLeft: number } | un
 
 const timeSchema = z.looseObject({ step: z.number(), seconds: z.number() });
 
-/** Whole lines at the end of a file, of some thousand bytes; none if there is no such file. */
-function lastLines(path: string): string[] {
+/** Names of the tasks in the last episode of the log. */
+function lastTasks(run: string): string[] {
+  const records = lastLines(metricsFile(run), 100_000).map((line) => episodeSchema.safeParse(parseLogLine(line)));
+  return Object.keys(records.findLast(({ success }) => success)?.data?.distribution ?? {});
+}
+
+const episodeSchema = z.looseObject({ distribution: z.record(z.string(), z.unknown()) });
+
+/** Whole lines of the last bytes of a file; none if there is no such file. */
+function lastLines(path: string, most: number): string[] {
   if (!existsSync(path)) return [];
   const size = statSync(path).size;
   const file = openRegular(path);
   try {
-    const bytes = Buffer.alloc(Math.min(size, LAST_BYTES));
+    const bytes = Buffer.alloc(Math.min(size, most));
     const text = bytes.toString('utf8', 0, readSync(file, bytes, 0, bytes.length, size - bytes.length));
     // What precedes the first newline may be half a line, what follows the last one is being written.
-    return text.split('\n').slice(size > LAST_BYTES ? 1 : 0, -1);
+    return text.split('\n').slice(size > most ? 1 : 0, -1);
   } finally {
     closeSync(file);
   }
 }
-
-const LAST_BYTES = 4000;
 
 function testFigures(path: string): Record<string, number> | null {
   const test = runFile(path, 'result.json') && readResult(path)?.test;

@@ -5,15 +5,16 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { InputError } from '../errors.js';
 import { readingWithin } from '../files.js';
-import { checkpointStamp, runFolders, TranslationRuns, withoutPaths } from './run-folders.js';
+import { checkpointStamp, RunDescriptions, runFolders, TranslationRuns, withoutPaths } from './run-folders.js';
 import type { ExportDevice, ExportedModel, RunAnswer, RunQuestion, RunQuestions, RunThreadData } from './run-reader.js';
 import { RunReports, type RunSummary } from './run-report.js';
 
 /** Entry of the thread that reads run folders. */
 const { folder, builtIn, browser, checkpoint, modules = [] } = workerData as RunThreadData;
 for (const module of modules) await import(module);
-const reports = new RunReports();
-const translation = new TranslationRuns();
+const descriptions = new RunDescriptions();
+const reports = new RunReports(descriptions);
+const translation = new TranslationRuns(descriptions);
 const exported = new Map<string, ExportedModel>();
 
 type Answers = {
@@ -21,7 +22,7 @@ type Answers = {
 };
 
 const answers: Answers = {
-  folder: async (id) => models().get(id),
+  folder: async (id) => (await listed()).get(id),
   list: once(async () => {
     const all = runFolders(folder);
     reports.keep(new Set(all.values()));
@@ -33,7 +34,7 @@ const answers: Answers = {
     return JSON.stringify(summaries);
   }),
   report: async (id) => JSON.stringify(await reports.report(id, pathOf(id))),
-  scheduler: async (id) => JSON.stringify(await reports.scheduler(pathOf(id))),
+  scheduler: async (id) => JSON.stringify(reports.scheduler(pathOf(id))),
   translation: once(async () => {
     return JSON.stringify(await translation.offer(models(), browser ? ['server', 'page'] : ['server'], builtIn));
   }),
@@ -42,6 +43,12 @@ const answers: Answers = {
     return readingWithin(path, () => exportModel(path, into, device));
   },
 };
+
+/** The folders as they are now. Many who ask at the same time, as a client can, make one look at the disk. */
+const listed = once(async () => {
+  await setImmediate();
+  return models();
+});
 
 const port = parentPort!;
 port.on('message', async ({ request, name, values }: RunQuestion) => {
@@ -56,8 +63,8 @@ port.on('message', async ({ request, name, values }: RunQuestion) => {
 });
 
 /** A question that many ask at the same time is answered once for all of them. */
-function once(answer: () => Promise<string>): () => Promise<string> {
-  let current: Promise<string> | undefined;
+function once<T>(answer: () => Promise<T>): () => Promise<T> {
+  let current: Promise<T> | undefined;
   return () => {
     current ??= answer().finally(() => {
       current = undefined;

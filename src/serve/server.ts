@@ -40,15 +40,21 @@ export interface PageServer {
 export async function startServer(options: ServeOptions): Promise<PageServer> {
   const { folder, builtIn, browser = false, checkpoint, modules } = options;
   const token = tokenOf(options);
-  const reader = new RunReader({ folder, builtIn, browser, checkpoint, modules });
+  const found = { folder, builtIn, browser, checkpoint, modules };
+  // What takes long at a stretch, as a model that is exported, has a thread apart from what is looked up at every step.
+  const [reader, maker] = [new RunReader(found), new RunReader(found)];
   const exports = browser ? mkdtempSync(join(tmpdir(), 'tcts-serve-')) : undefined;
   const stop = async (): Promise<void> => {
-    await reader.close();
+    await Promise.all([reader.close(), maker.close()]);
     if (exports !== undefined) rmSync(exports, { recursive: true, force: true });
   };
   try {
     const models = new LiveModels(limits.models, options);
-    const listening = await listen(pageApp(reader, exports), { ...options, token }, { wasm: browser, limited: true });
+    const listening = await listen(
+      pageApp(reader, maker, exports),
+      { ...options, token },
+      { wasm: browser, limited: true },
+    );
     const { server, url, refusal } = listening;
     const live = new LiveSocket(refusal, { models, find: (id) => reader.ask('folder', id) });
     server.on('upgrade', live.upgrade);
@@ -82,8 +88,12 @@ function tokenOf({ host, token }: Address): string | undefined {
 
 const SHORTEST_TOKEN = 8;
 
-/** @param exports where models are written for the page; undefined: they do not run there. */
-function pageApp(reader: RunReader, exports: string | undefined): Hono {
+/**
+ * @param reader answers what is asked again and again
+ * @param maker answers what takes long at a stretch
+ * @param exports where models are written for the page; undefined: they do not run there
+ */
+function pageApp(reader: RunReader, maker: RunReader, exports: string | undefined): Hono {
   const files = pageFiles();
   const app = new Hono();
 
@@ -95,14 +105,14 @@ function pageApp(reader: RunReader, exports: string | undefined): Hono {
 
   app.get('/api/runs', async (c) => json(c, await reader.ask('list')));
   app.get('/api/run', async (c) => json(c, await reader.ask('report', chosen(c))));
-  app.get('/api/scheduler', async (c) => json(c, await reader.ask('scheduler', chosen(c))));
+  app.get('/api/scheduler', async (c) => json(c, await maker.ask('scheduler', chosen(c))));
   app.get('/api/translation', async (c) => json(c, await reader.ask('translation')));
   if (exports !== undefined) {
     app.get('/api/model', async (c) =>
-      c.json((await reader.ask('exportModel', chosen(c), exports, chosenDevice(c))).files),
+      c.json((await maker.ask('exportModel', chosen(c), exports, chosenDevice(c))).files),
     );
     app.get('/model', async (c) => {
-      const model = await reader.ask('exportModel', chosen(c), exports, chosenDevice(c));
+      const model = await maker.ask('exportModel', chosen(c), exports, chosenDevice(c));
       const name = c.req.query('file') ?? '';
       if (!model.files.includes(name)) return c.text('there is no such file\n', 404);
       const tag = `"${Buffer.from(`${model.stamp} ${name}`).toString('base64url')}"`;

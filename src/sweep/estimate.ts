@@ -85,25 +85,42 @@ async function tryOut(
     clearTimeout(soon);
     // Anything wrong with it is wrong with the runs to come.
     if (outcome.state === 'failed') throw new InputError(`a trial of ${job.name} failed: ${outcome.reason}`);
-    return speedOf(timingsFile(tried.folder), (performance.now() - began) / 1000);
+    return speedOf(
+      timingsFile(tried.folder),
+      (performance.now() - began) / 1000,
+      isTimedByProcessor(job.cores, config),
+    );
   } finally {
     clearTimeout(limit);
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
+/**
+ * Whether a run takes as long as its processor time on a core of its own, so that a trial need not mind what else the
+ * machine does: not with several cores, of which some wait for others, nor on a device.
+ */
+function isTimedByProcessor(cores: number, { device = 'cpu' }: PlannedRun['config']): boolean {
+  return cores === 1 && device === 'cpu';
+}
+
+interface Timing {
+  readonly step: number;
+  readonly seconds: number;
+  readonly processor?: number;
+}
+
 /** The first line of the log comes after the validation of the untrained model and one update. */
-function speedOf(timings: string, total: number): Speed | undefined {
-  const times = (existsSync(timings) ? readMetrics(timings) : []) as { step: number; seconds: number }[];
-  const gaps = times
-    .slice(1)
-    .flatMap(({ step, seconds }, i) => (step > times[i].step ? [seconds - times[i].seconds] : []));
+function speedOf(timings: string, total: number, byProcessor: boolean): Speed | undefined {
+  const times = (existsSync(timings) ? readMetrics(timings) : []) as unknown as Timing[];
+  const timeOf = ({ seconds, processor = seconds }: Timing): number => (byProcessor ? processor : seconds);
+  const gaps = times.slice(1).flatMap((one, i) => (one.step > times[i].step ? [timeOf(one) - timeOf(times[i])] : []));
   if (gaps.length === 0) return undefined;
   const update = gaps.sort((a, b) => a - b)[gaps.length >> 1];
   return {
     start: Math.max(0, total - times.at(-1)!.seconds),
     update,
-    validation: Math.max(0, times[0].seconds - update),
+    validation: Math.max(0, timeOf(times[0]) - update),
   };
 }
 

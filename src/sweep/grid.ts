@@ -71,7 +71,7 @@ export const groupSchema = z.strictObject({
     .optional()
     .describe(
       'Group whose run with the same main task and seed provides the initial parameters; it runs first. If its problem is ' +
-        'of another kind, with other main tasks, it has one run for each seed.',
+        'of another kind, with other main tasks, it must have one run for each seed.',
     ),
 });
 

@@ -1,4 +1,4 @@
-import type { Feeds, LearningRate, StepResult, Training } from '../optim/index.js';
+import type { Feeds, StepResult, Training } from '../optim/index.js';
 import type { Snapshot } from '../run/index.js';
 import {
   type Assignment,
@@ -20,11 +20,13 @@ import type { TranslationConfig } from './config.js';
 import { type Batch, column, pairCount, selectPairs } from './corpus/batches.js';
 import type { PairedSequences } from './corpus/corpus.js';
 import { FEATURES, MainLosses, ORIGIN, writeFeatureRows } from './features.js';
-import { inOrder, LossEvaluation, RewardGradients, rewardPieces } from './loss-evaluation.js';
+import { LossEvaluation, RewardGradients, rewardPieces } from './loss-evaluation.js';
 import { isAdapter, requireStart } from './model/config.js';
 import { lossModel, targetTokens, updateFeeds } from './model/transformer.js';
 import { FULL, saveTranslation, warmStartTranslation } from './trained.js';
 import {
+  type CorpusParts,
+  CorpusProblem,
   createTraining,
   originsOf,
   type ProblemOptions,
@@ -35,7 +37,7 @@ import {
 } from './training.js';
 
 /** Simultaneous translation as a problem of scheduling: 𝒯 = {wait-1, …, wait-M} (section 3). */
-export class TranslationProblem implements Problem<readonly Batch[]> {
+export class TranslationProblem extends CorpusProblem<Parts> implements Problem<readonly Batch[]> {
   readonly features: readonly FeatureGroup[];
   /** Appendix A.2 of the paper: from the longest wait to the main one. */
   readonly curriculum = { easiest: 'last', until: 'main' } as const;
@@ -48,8 +50,9 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
 
   private constructor(
     private readonly config: TranslationConfig,
-    private readonly parts: Parts,
+    parts: Parts,
   ) {
+    super(parts);
     const { training, evaluation, data } = parts;
     const scrambled = 'origin' in data.train ? data.train : undefined;
     this.features = (scrambled === undefined ? FEATURES : [...FEATURES, ORIGIN]).map((group) => ({
@@ -102,25 +105,9 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     }
   }
 
-  get tasks(): readonly Task[] {
-    return this.parts.tasks;
-  }
-
-  get main(): number {
-    return this.parts.main;
-  }
-
   /** Batches of the current epoch. */
   get batchesPerEpoch(): number {
     return this.parts.data.batchesPerEpoch;
-  }
-
-  nextBatch(): readonly Batch[] {
-    return this.parts.data.next();
-  }
-
-  sizeOf(batches: readonly Batch[]): number {
-    return pairCount(batches);
   }
 
   async writeFeatures(
@@ -170,10 +157,6 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     return -loss;
   }
 
-  observe(performance: number): void {
-    this.parts.learningRate.observe(performance);
-  }
-
   /** Loss of the validation data with each of the waits, in nats per token. */
   async validationLosses(waits: readonly number[]): Promise<number[]> {
     const { loss, tokens } = this.config.validation;
@@ -190,10 +173,6 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     return this.losses.exact(batches);
   }
 
-  validationBatches(): Generator<readonly Batch[]> {
-    return this.batchesOf(this.parts.data.valid);
-  }
-
   /** Mean main-task losses per token: of the validation data, and of the test data if the corpus has any. */
   async test(): Promise<Readonly<Record<string, number>>> {
     const { tokens } = this.config.validation;
@@ -208,11 +187,6 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     } finally {
       pairs.close();
     }
-  }
-
-  /** Copies what `capture` reads into memory. */
-  settle(): Promise<void> {
-    return this.parts.training.settle();
   }
 
   capture(): Snapshot {
@@ -238,14 +212,6 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
     saveTranslation(folder, corpus.languages, { model, main: this.mainWait, waits: this.config.waits });
   }
 
-  async close(): Promise<void> {
-    for (const resource of [...this.parts.opened].reverse()) await resource.close();
-  }
-
-  private *batchesOf(pairs: PairedSequences): Generator<readonly Batch[]> {
-    for (const batch of inOrder(pairs, this.parts.data.tokens)) yield [batch];
-  }
-
   private get mainWait(): number {
     return this.tasks[this.main].number;
   }
@@ -266,16 +232,8 @@ export class TranslationProblem implements Problem<readonly Batch[]> {
   }
 }
 
-/** The parts of a problem. */
-interface Parts {
-  readonly tasks: readonly Task[];
-  readonly main: number;
-  readonly data: TrainingData;
-  readonly training: Training;
-  readonly learningRate: LearningRate;
+interface Parts extends CorpusParts {
   readonly evaluation: LossEvaluation;
-  /** What must be closed, in reverse order. */
-  readonly opened: readonly { close(): void | Promise<void> }[];
 }
 
 interface DataState {

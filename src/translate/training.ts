@@ -7,12 +7,13 @@ import { type DeviceChoice, type InputTypes, type LearningRate, type Model, Trai
 import { Random } from '../random.js';
 import type { Ranks } from '../ranks.js';
 import { openRun, parseConfig, runConfigFile, type Snapshot } from '../run/index.js';
-import { learningRateOf, optimizerOf, oracleRows, stateOnly } from '../schedule/index.js';
+import { learningRateOf, optimizerOf, oracleRows, stateOnly, type Task } from '../schedule/index.js';
 import { type TranslationConfig, type TranslationDataConfig, translationSchema } from './config.js';
-import { type Batch, BatchIterator, type BatchOptions, type BatchState, column } from './corpus/batches.js';
+import { type Batch, BatchIterator, type BatchOptions, type BatchState, column, pairCount } from './corpus/batches.js';
 import { type Corpus, type CorpusSummary, openCorpus, type PairedSequences, somePairs } from './corpus/corpus.js';
 import { defaultFilters } from './corpus/encode-split.js';
 import { prepareTranslation } from './corpus/prepare.js';
+import { inOrder } from './loss-evaluation.js';
 import { requireChosen, type TranslationModel, translationModel } from './model/config.js';
 import { lossInputs } from './model/transformer.js';
 import {
@@ -234,6 +235,63 @@ export function createTraining<I extends InputTypes = typeof lossInputs>(
     ranks,
     device,
   });
+}
+
+/** What a problem of translation is put together from. */
+export interface CorpusParts {
+  readonly tasks: readonly Task[];
+  readonly main: number;
+  readonly data: TrainingData;
+  readonly training: Training;
+  readonly learningRate: LearningRate;
+  /** What has to be closed, the last first. */
+  readonly opened: readonly { close(): void | Promise<void> }[];
+}
+
+/** What all problems that learn from sentence pairs have in common. */
+export abstract class CorpusProblem<Parts extends CorpusParts> {
+  protected constructor(protected readonly parts: Parts) {}
+
+  /** Learned in turn or together. */
+  get tasks(): readonly Task[] {
+    return this.parts.tasks;
+  }
+
+  /** Place of the main task. */
+  get main(): number {
+    return this.parts.main;
+  }
+
+  /** The next batches of training pairs. */
+  nextBatch(): readonly Batch[] {
+    return this.parts.data.next();
+  }
+
+  /** Pairs of an update. */
+  sizeOf(batches: readonly Batch[]): number {
+    return pairCount(batches);
+  }
+
+  /** Takes in a validation performance. */
+  observe(performance: number): void {
+    this.parts.learningRate.observe(performance);
+  }
+
+  /** The validation pairs. */
+  *validationBatches(): Generator<readonly Batch[]> {
+    const { valid, tokens } = this.parts.data;
+    for (const batch of inOrder(valid, tokens)) yield [batch];
+  }
+
+  /** Brings what `capture` reads into memory. */
+  settle(): Promise<void> {
+    return this.parts.training.settle();
+  }
+
+  /** Releases files, native memory and threads. */
+  async close(): Promise<void> {
+    for (const resource of [...this.parts.opened].reverse()) await resource.close();
+  }
 }
 
 /** η₁ over a training of `updates` updates. */

@@ -55,6 +55,12 @@ test("factors of one's own on weekly bars without volume, from training to the f
   // A bar a week is 52 a year; the best quarter of 12 stocks earns about 1.2 · .7 · 2 % a week before costs.
   expect(backtest.settings.days).toBe(52);
   expect(backtest.excess.annualReturn).toBeGreaterThan(0.4);
+  const inWords = await tcts(folder, 'evaluate', 'runs/weekly');
+  expect(inWords.stdout).toMatch(/bar 1 ahead[\s\S]*3 replaced a bar\), turnover [\d.]+ % a bar/);
+  const config = CONFIG.replace(', columns: {volume: null}', '').replace('problem:', 'name: priced\nproblem:');
+  writeFileSync(join(folder, 'priced.yaml'), config);
+  const priced = await tcts(folder, 'train', 'priced.yaml', '--quiet');
+  expect(priced.stderr).toMatch(/no column "volume" .*; columns: \{volume: null\} says that the data has none/);
 
   const forecast = ['forecast', 'runs/weekly', '--data', 'weekly.csv', '--out', 'last.csv'];
   expect((await tcts(folder, ...forecast)).code).toBe(0);

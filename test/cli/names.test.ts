@@ -1,11 +1,11 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { trainConfigSchema } from '../../src/problems/index.js';
 import { loadConfig } from '../../src/run/index.js';
 import { temporaryFolder } from '../run/temporary.js';
-import { tcts } from './train-process.js';
+import { startTctsBy, tcts } from './train-process.js';
 
 const short = ['--quiet', '--set', 'training.episodes=1', '--set', 'training.steps=1'];
 
@@ -30,13 +30,33 @@ test.each([
   [['sweep', 'stock-smoek'], 'did you mean stock-smoke?\n'],
   [['evaluate', 'runs/frist'], 'tcts: runs/frist: there is no such run; did you mean runs/first?\n'],
   [['translate', 'frist'], 'tcts: frist: there is no such run; did you mean runs/first?\n'],
+  [
+    ['score', 'bleu', 'hpy.txt', 'hyp.txt'],
+    'tcts: hpy.txt: cannot read it: no such file or folder; did you mean hyp.txt?',
+  ],
 ])('tcts %j asks whether something like it is meant', async (args, message) => {
   const folder = temporaryFolder();
   for (const name of ['configs', 'runs/first']) mkdirSync(join(folder, name), { recursive: true });
-  for (const name of ['configs/toy.yaml', 'runs/first/run.json']) writeFileSync(join(folder, name), '{}');
+  for (const name of ['configs/toy.yaml', 'runs/first/run.json', 'hyp.txt']) writeFileSync(join(folder, name), '{}');
   const { code, stderr } = await tcts(folder, ...args);
   expect(code).toBe(1);
   expect(stderr).toContain(message);
+});
+
+test('what to do next is said as a shell finds the tool: by itself, or by npx where npm alone knows it', async () => {
+  const folder = temporaryFolder();
+  const next = async (path: string, name: string): Promise<string> => {
+    const train = ['train', 'demo', ...short, '--set', `name=${name}`];
+    const { ended } = startTctsBy(['env', `PATH=${path}${delimiter}/nowhere`], folder, ...train);
+    return /^next: .*$/m.exec((await ended).stdout)?.[0] ?? '';
+  };
+  for (const place of ['bin', 'node_modules/.bin']) {
+    mkdirSync(join(folder, place), { recursive: true });
+    writeFileSync(join(folder, place, 'tcts'), '#!/bin/sh\n');
+    chmodSync(join(folder, place, 'tcts'), 0o755);
+  }
+  expect(await next(join(folder, 'bin'), 'one')).toMatch(/^next: tcts report runs\/one$/);
+  expect(await next(join(folder, 'node_modules/.bin'), 'two')).toMatch(/^next: npx tcts report runs\/two$/);
 });
 
 test('a mistake in the use of a command is the last thing that is said', async () => {
@@ -72,7 +92,7 @@ test('tcts init writes a configuration that can be trained', { timeout: 120_000 
     const written = await init(file, data, main);
     expect({ file, ...written }).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining(`next: tcts train ${file}\n`),
+      stdout: expect.stringMatching(new RegExp(`^next: (npx )?tcts train ${file}$`, 'm')),
     });
     const text = readFileSync(join(folder, file), 'utf8');
     expect(text.split('\n').filter((line) => line.includes('#')).length).toBeGreaterThan(4);

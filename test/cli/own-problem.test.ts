@@ -67,7 +67,7 @@ describe("a problem of one's own from the command line", () => {
     }
     expect(await tcts(folder, 'evaluate', 'runs/whole')).toMatchObject({
       code: 0,
-      stdout: 'scored runs/whole\nnext: tcts report runs/whole\n',
+      stdout: expect.stringMatching(/^scored runs\/whole\nnext: (npx )?tcts report runs\/whole\n$/),
     });
 
     const swept = await tcts(folder, 'sweep', 'work/grid.yaml', '--json', '--quiet', '--cores', '4');

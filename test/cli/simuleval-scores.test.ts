@@ -1,7 +1,9 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startAgent } from '../../src/serve/simuleval.js';
 import { evaluateTranslation } from '../../src/translate/evaluate.js';
 import type { PipelineConfig } from '../../src/translate/text/pipeline.js';
 import { temporaryFolder } from '../run/temporary.js';
@@ -15,6 +17,8 @@ interface Instance {
   readonly prediction: string;
   readonly delays: number[];
   readonly elapsed: number[];
+  readonly source: string;
+  readonly reference: string;
 }
 interface Vector {
   readonly scores: Readonly<Record<string, number>>;
@@ -38,6 +42,15 @@ function expectEqual(ours: Readonly<Record<string, number>>, theirs: (name: stri
   for (const [name, value] of Object.entries(ours)) {
     expect(Math.abs(value - theirs(name)), `${name} ${value}`).toBeLessThanOrEqual(0.000501);
   }
+}
+
+function isInstalled(): boolean {
+  return spawnSync('simuleval', ['--help']).error === undefined;
+}
+
+function instancesIn(folder: string): Instance[] {
+  const lines = readFileSync(join(folder, 'instances.log'), 'utf8').trimEnd().split('\n');
+  return lines.map((line) => JSON.parse(line));
 }
 
 let run: TextRun;
@@ -67,7 +80,7 @@ describe('SimulEval and tcts', () => {
   });
 
   it('agree on what tcts evaluate leaves, where the real one is installed', async ({ skip }) => {
-    if (spawnSync('simuleval', ['--help']).error !== undefined) skip('there is no simuleval on the PATH');
+    if (!isInstalled()) skip('there is no simuleval on the PATH');
     const [{ folder }] = await evaluateTranslation(run.folder, { policies: ['wait-k:2'], computationAware: 30 });
     const copy = join(temporaryFolder(), 'output');
     cpSync(folder, copy, { recursive: true });
@@ -80,15 +93,50 @@ describe('SimulEval and tcts', () => {
       .map((line) => line.trim().split(/\s+/));
     expectEqual(await ourScores(join(copy, 'instances.log')), (name) => Number(values[names.indexOf(name)]));
   }, 60_000);
+
+  it('agree on the words and delays of a remote agent, where the real one is installed', async ({ skip }) => {
+    if (!isInstalled()) skip('there is no simuleval on the PATH');
+    const [{ folder, latency }] = await evaluateTranslation(run.folder, { policies: ['wait-k:2'], beam: 1 });
+    const evaluated = instancesIn(folder);
+    const remote = temporaryFolder();
+    const texts = ['source', 'reference'].map((side) => {
+      const file = join(remote, side);
+      writeFileSync(file, evaluated.map((instance) => `${instance[side as 'source' | 'reference']}\n`).join(''));
+      return file;
+    });
+    const agent = await startAgent({ run: run.folder, port: 0, policy: 'wait-k:2' });
+    try {
+      const flags = [
+        '--remote-eval',
+        '--remote-port',
+        new URL(agent.url).port,
+        '--source-type',
+        'text',
+        '--target-type',
+        'text',
+      ];
+      const files = ['--source', texts[0], '--target', texts[1], '--output', join(remote, 'output')];
+      // In a process beside this one, which answers it.
+      await promisify(execFile)('simuleval', [...flags, ...files, '--latency-metrics', ...MEASURES, 'ATD']);
+    } finally {
+      await agent.close();
+    }
+    const heard = instancesIn(join(remote, 'output'));
+    const words = ({ prediction, delays }: Instance) => [prediction.trim(), delays];
+    expect(heard.map(words)).toEqual(evaluated.map(words));
+    const [names, values] = readFileSync(join(remote, 'output/scores.tsv'), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => line.split('\t'));
+    for (const name of [...MEASURES, 'ATD'] as const) {
+      expect(Math.abs(latency.simuleval![name] - Number(values[names.indexOf(name)])), name).toBeLessThanOrEqual(
+        0.000501,
+      );
+    }
+  }, 60_000);
 });
 
 describe('computation-aware latency', () => {
-  const logOf = (folder: string): Instance[] =>
-    readFileSync(join(folder, 'instances.log'), 'utf8')
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-
   it('is recorded sentence by sentence, with the tokens and delays of a batch', async () => {
     for (const [beam, policy] of [
       [1, 'wait-k:2'],
@@ -97,7 +145,7 @@ describe('computation-aware latency', () => {
     ] as const) {
       const evaluate = async (computationAware?: number) => {
         const [scores] = await evaluateTranslation(run.folder, { policies: [policy], beam, computationAware });
-        return { scores, instances: logOf(scores.folder) };
+        return { scores, instances: instancesIn(scores.folder) };
       };
       const batch = await evaluate();
       expect(batch.scores).not.toHaveProperty('computationAware');

@@ -22,12 +22,14 @@ test('a run leaves its figures in its folder', async () => {
   const { code, stdout, stderr } = await tcts(folder, 'train', 'small.yaml', '--set', 'seed=3', '--quiet');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(
-    /^finished after 60 updates\nbest validation loss [\d.]+, at update \d+\nthat model on test data: loss [\d.]+\nrun folder: runs\/small\nnext: tcts report runs\/small\n$/,
+    /^finished after 60 updates\nbest validation loss [\d.]+, at update \d+\nthat model on test data: loss [\d.]+\nrun folder: runs\/small\nnext: (npx )?tcts report runs\/small\n$/,
   );
 
   const run = join(folder, 'runs/small');
   const records = readMetrics(join(run, 'metrics.jsonl'));
-  expect(records.filter(({ episode }) => episode === undefined).map(({ step }) => step)).toEqual([20, 40, 60]);
+  expect(records.filter(({ episode }) => episode === undefined).map(({ step }) => step)).toEqual([
+    1, 2, 5, 10, 20, 40, 60,
+  ]);
   const episodes = records.filter(({ episode }) => episode !== undefined);
   expect(episodes.map(({ step }) => step)).toEqual(Array.from({ length: 12 }, (_, e) => 5 * (e + 1)));
   for (const { performance, reward, distribution, entropy, gradNorm } of episodes) {

@@ -62,7 +62,23 @@ describe.skipIf(!existsSync(SCRIPT))('tcts translate in a terminal', () => {
     expect(after[8]).toContain(`> ${word}\n  ${first}${rest}`.trimEnd());
     expect(after[8]).not.toContain('unknown');
   });
+
+  it('takes in two sentences that are pasted at once, and ends with Ctrl-D', { timeout: 60_000 }, async () => {
+    const translator = await Translator.open(run.folder, { beam: 1 });
+    const lines = run.sources.slice(0, 2);
+    const [one, two] = await translator.lines(lines, translator.policy('wait-k:1'), { beam: 1 });
+    await translator.close();
+    const { code, after } = await typing([`${lines.join('\r')}\r`, '\x04']);
+    expect(code).toBe(0);
+    expect(after[0]).toContain(`> ${lines[0]}\n  ${one}\n`);
+    expect(after[0]).toContain(`> ${lines[1]}\n  ${two}\n`);
+    // Not once for every character.
+    expect(drawings(after[0])).toBeLessThan(12);
+  });
 });
+
+/** Times that the prompt was drawn. */
+const drawings = (text: string): number => text.split('> ').length - 1;
 
 /** The text without what moves the cursor. */
 function plain(text: string): string {

@@ -9,8 +9,8 @@ import { type PricePanel, samplesBetween } from '../../src/forecast/data/panel.j
 import { readCsv } from '../../src/forecast/formats/csv.js';
 import { Notes } from '../../src/forecast/formats/format.js';
 import { pearson } from '../../src/metrics/index.js';
-import { Random } from '../../src/random.js';
 import { dates, temporaryFolder, writeFiles } from './panels.js';
+import { quotedWalks } from './quoted-walks.js';
 
 const home = temporaryFolder();
 
@@ -50,37 +50,6 @@ describe('an adjusted close', () => {
 const STOCKS = 100;
 const DAYS = 300;
 
-/**
- * Random walks with steps of 2 %, quoted as an exchange does: a stock above 30 is split, two for one. The adjusted close
- * takes all later splits back. As CSV with the names of the documented example.
- */
-function walksWithSplits(): string {
-  const random = new Random(1);
-  const calendar = dates(DAYS);
-  const lines: string[] = [];
-  for (let s = 0; s < STOCKS; s++) {
-    let price = 15 * 2 ** random.uniform();
-    let splits = 1;
-    const rows = calendar.map((date) => {
-      const open = price * (1 + 0.005 * random.normal());
-      const close = price * (1 + 0.02 * random.normal());
-      const high = Math.max(open, close) * 1.01;
-      const low = Math.min(open, close) * 0.99;
-      const row = { date, quoted: [open, high, low, close], close, splits };
-      price = close;
-      if (price > 30) {
-        price /= 2;
-        splits *= 2;
-      }
-      return row;
-    });
-    for (const { date, quoted, close, splits: before } of rows) {
-      lines.push(`${date},S${s},${quoted.join(',')},100,${(close * before) / splits}`);
-    }
-  }
-  return `date,ticker,open,high,low,close,volume,adj_close\n${lines.join('\n')}\n`;
-}
-
 /** Mean daily correlation of open / close, as the model sees it, with the return of the next day. */
 function informationInOpen(panel: PricePanel): number {
   const samples = samplesBetween(panel, 0, DAYS - 2);
@@ -99,10 +68,10 @@ function informationInOpen(panel: PricePanel): number {
   return sum / days;
 }
 
-describe('random walks with splits', () => {
+describe('random walks with splits and dividends', () => {
   /** A correlation over 100 stocks deviates by .1 from zero, its mean over 299 days by .1 / √299 = .006. */
   const DEVIATION = 0.1 / Math.sqrt(DAYS - 1);
-  const path = join(writeFiles(home, { 'prices.csv': walksWithSplits() }), 'prices.csv');
+  const path = join(writeFiles(home, { 'prices.csv': quotedWalks(STOCKS, dates(DAYS)) }), 'prices.csv');
 
   it('give nothing away to a model when they are read as the documentation says', async () => {
     const docs = readFileSync(join(import.meta.dirname, '../../docs/forecasting.md'), 'utf8');
@@ -110,8 +79,8 @@ describe('random walks with splits', () => {
     expect(columns).toEqual({ symbol: 'ticker', adjusted: 'adj_close' });
     const { panel, notes } = await readCsv({ path, columns });
     expect(notes.summary()).toEqual([]);
-    expect(Math.abs(informationInOpen(panel))).toBeLessThan(4 * DEVIATION);
-    // A split is no move: with steps of 2 %, none is above 12 %.
+    expect(Math.abs(informationInOpen(panel))).toBeLessThan(2 * DEVIATION);
+    // A split or a dividend is no move: with steps of 2 %, none is above 12 %.
     const labels = labelTable(panel, samplesBetween(panel, 0, DAYS - 2), {
       kind: 'daily',
       horizons: [1],

@@ -55,5 +55,7 @@ it('runs that were evaluated on different data are not compared', () => {
 
 it('a run that has not been evaluated is named', () => {
   const base = evaluated('alone', wave);
-  expect(() => compareForecasts(base, join(home, 'never'), 'test')).toThrow(/never.*daily\.csv: cannot read it/);
+  expect(() => compareForecasts(base, join(home, 'never'), 'test')).toThrow(
+    /never.*test: it has no evaluation to compare with, expected that of: tcts evaluate .*never/,
+  );
 });

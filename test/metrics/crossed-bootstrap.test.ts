@@ -122,5 +122,9 @@ describe('a bootstrap of seeds × blocks of days', () => {
     expect(() => crossedBootstrap([[1, 2, 3]])).toThrow('at least 2 seeds, found 1');
     const few = [1, 2, 3];
     expect(() => crossedBootstrap([few, few])).toThrow('at least two blocks of 2 days, found 3');
+    // As of two models that say the same of all stocks.
+    const none = [Number.NaN, Number.NaN];
+    expect(() => crossedBootstrap([none, none])).toThrow('at least two blocks of 1 days, found 0');
+    expect(() => crossedBootstrap([[], []])).toThrow('found 0');
   });
 });

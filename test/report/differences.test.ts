@@ -74,6 +74,16 @@ describe('differences over seeds and days', () => {
   });
 });
 
+it('leaves out methods that have no RankIC, as when all forecasts of a day are the same', () => {
+  const folder = temporaryFolder();
+  for (const [strategy, value] of Object.entries({ fixed: Number.NaN, learned: 0.1 })) {
+    for (const seed of [1, 2]) {
+      makeForecast(join(folder, `${strategy}-${seed}`), { strategy, seed, daily: new Array(DAYS).fill(value) });
+    }
+  }
+  expect(methodDifferences(groupRuns(findRuns(folder).runs)[0], new SeriesReader())).toEqual([]);
+});
+
 describe("the paper's tables", () => {
   const arms = {
     gru: { strategy: 'fixed', seeds: 5, gain: 0 },
@@ -106,6 +116,17 @@ describe("the paper's tables", () => {
       '**0.032** / **1.939**',
     ]);
     expect(cells(icir, 'TCTS (10 tasks)')?.slice(-1)).toEqual(['**0.160** |']);
+  });
+
+  it('have other main tasks behind its three', () => {
+    const { data } = made({
+      gru: { strategy: 'fixed', seeds: 2, gain: 0 },
+      far: { strategy: 'fixed', seeds: 2, gain: 0, set: { 'problem.main': 5 } },
+    });
+    const [results] = paperTables(data, 'csi300').map((table) => markdownTable(table).split('\n'));
+    expect(results[0]).toMatch(/\| Task-3 \| Task-3, paper \| Task-5 \|$/);
+    expect(cells(results, 'GRU')).toHaveLength(8);
+    expect(cells(results, 'GRU')?.[7]).toMatch(/^\**0\.\d{4}.*\(2 seeds\)/);
   });
 
   it('are for its market and its days alone', () => {

@@ -67,15 +67,64 @@ it('draws what each policy gave by its own knob, beside wait-k and the scheduler
   expect(page.split(signature).length - 1).toBeGreaterThanOrEqual(3);
 });
 
+it('draws more policies than a figure has styles for in several figures, each with wait-k, and HMT through its models', async () => {
+  const folder = temporaryFolder();
+  const seed = 1;
+  const waits = [{ k: 3, outputs: REFERENCES, bleu: 23 }];
+  makeTranslation(join(folder, 'wait-3'), { strategy: 'fixed', seed, main: 3, waits });
+  const over = [
+    'alignatt:f=2',
+    'edatt:alpha=0.4',
+    'adaptive:from=0.4',
+    'wait-if-diff:initial=2',
+    'wait-if-worse:initial=2',
+  ];
+  makeTranslation(join(folder, 'mtl'), {
+    ...{ strategy: 'mtl', seed, main: 3 },
+    policies: over.map((policy, i) => ({ policy, bleu: 20 + i, AL: 2 + i })),
+  });
+  const own = (name: string, attention: string, [key, value]: [string, unknown], policy: string, AL: number) =>
+    makeTranslation(join(folder, name), {
+      ...{ strategy: 'fixed', seed },
+      set: { 'problem.kind': 'monotonic', 'problem.attention': attention, [key]: value },
+      policies: [{ policy, bleu: 25, AL }],
+    });
+  for (const first of [5, 1]) {
+    own(`hmt-${first}`, 'hmt', ['problem.candidates', { first, states: 4 }], 'hmt:p=0.5', first + 1);
+  }
+  for (const attention of ['milk', 'mma-il', 'mma-h', 'itst']) {
+    const policy = attention === 'itst' ? 'itst:delta=0.5' : 'monotonic';
+    own(attention, attention, ['problem.latencyWeight', 0.1], policy, 3);
+  }
+
+  const files = await writeReport(folder);
+  const first = curvesIn(files);
+  const second = curvesIn(files, '-2');
+  const names = (points: unknown[][]) => [...new Set(points.map(([method]) => method))];
+  expect(names(first)[0]).toBe('wait-k');
+  expect(names(second)[0]).toBe('wait-k');
+  const drawn = [...names(first), ...names(second).slice(1)];
+  expect(drawn.sort()).toEqual(
+    ['wait-k', 'AlignAtt', 'EDAtt', 'Zheng et al.', 'WID', 'WIW', 'HMT', 'MILk', 'MMA-IL', 'MMA-H', 'ITST'].sort(),
+  );
+  expect([...first, ...second].filter(([method]) => method === 'HMT')).toEqual([
+    ['HMT', 'hmt:p=0.5 L=1', 2, 25],
+    ['HMT', 'hmt:p=0.5 L=5', 6, 25],
+  ]);
+  const rows = readFileSync(join(files.folder, 'tables/multi30k-policies.md'), 'utf8');
+  expect(rows).toContain('| HMT (first 5) | hmt:p=0.5 |');
+});
+
 it('tests BLEU of lower case in lower case', () => {
   const metric = metricOf('nrefs:1|case:lc|eff:no|tok:char|smooth:exp|version:2.6.0+tcts', 'scores.json');
   expect(metric.signature(1)).toContain('|case:lc|eff:no|tok:char|');
   expect(metric.score(metric.measure('ein hund', ['EIN HUND']))).toBeCloseTo(100, 9);
 });
 
-/** Method, setting, AL and BLEU of each point of the figure. */
-function curvesIn({ folder }: ReportFiles): unknown[][] {
-  const [, ...lines] = readFileSync(join(folder, 'figures/multi30k-policies-latency.csv'), 'utf8').trim().split('\n');
+/** Method, setting, AL and BLEU of each point of the figure, or of a further one. */
+function curvesIn({ folder }: ReportFiles, further = ''): unknown[][] {
+  const file = join(folder, `figures/multi30k-policies-latency${further}.csv`);
+  const [, ...lines] = readFileSync(file, 'utf8').trim().split('\n');
   return lines.map((line) => {
     const [method, k, , AL, bleu] = cells(line);
     return [method, k, Number(AL), Number(bleu)];

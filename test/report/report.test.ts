@@ -62,13 +62,17 @@ describe('a report on forecasts and translations', () => {
     expect(tcts).toMatch(/^\| TCTS \(3 tasks\) \| \*\*0\.1\d\d ± 0\.001\*\* \/ \*\*1\.\d{3} ± 0\.001\*\* \|/);
   });
 
-  it('says for each backtest at which close it traded', () => {
+  it('says for each backtest what was held, and at which close it traded', () => {
     const [head, , ...rows] = table('csi300-backtest').trim().split('\n');
-    expect(head).toMatch(/^\| Method \| Main task \| Traded at \|/);
+    expect(head).toMatch(/^\| Method \| Main task \| Held \| Traded at \|/);
     // Task 1 without a shift begins at the close of the forecast's day, task 2 a day later.
-    expect(rows.filter((row) => row.includes('| Task-1 | t |')).length).toBeGreaterThan(0);
-    expect(rows.filter((row) => row.includes('| Task-2 | t + 1 |')).length).toBeGreaterThan(0);
-    expect(rows.every((row) => /\| Task-1 \| t \||\| Task-2 \| t \+ 1 \|/.test(row))).toBe(true);
+    expect(rows.filter((row) => row.includes('| Task-1 | 50, 5 replaced | t |')).length).toBeGreaterThan(0);
+    expect(rows.filter((row) => row.includes('| Task-2 | 50, 5 replaced | open of t + 1 |')).length).toBeGreaterThan(0);
+    expect(
+      rows.every((row) =>
+        /\| Task-1 \| 50, 5 replaced \| t \||\| Task-2 \| 50, 5 replaced \| open of t \+ 1 \|/.test(row),
+      ),
+    ).toBe(true);
   });
 
   it('has the table of the paper for translations: waits in rows, methods in columns, k* behind wait-k*', () => {

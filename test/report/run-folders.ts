@@ -79,6 +79,8 @@ export function makeForecast(folder: string, made: MadeForecast): string {
     backtest: {
       delay: (made.main ?? 1) - 1,
       executable: made.main !== undefined && made.main > 1,
+      price: made.main === 2 ? 'open' : 'close',
+      settings: { top: 50, drop: 5, longShort: false },
       benchmark: 'SH000300',
       portfolio: risk,
       market: risk,

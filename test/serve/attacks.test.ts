@@ -11,6 +11,8 @@ import { withoutPaths } from '../../src/serve/run-folders.js';
 import { type PageServer, startServer } from '../../src/serve/server.js';
 import { LiveClient } from './live-client.js';
 
+const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
+
 let root: string;
 let server: PageServer;
 
@@ -255,28 +257,66 @@ describe('the page', () => {
     expect(body).not.toMatch(/https?:\/\//);
   });
 
-  it('is protected the same way where something goes wrong', async () => {
-    for (const path of ['/nothing', '/api/run?run=x']) {
-      expect((await get(path)).headers['content-security-policy']).toContain("default-src 'none'");
-    }
+  const PROTECTING = {
+    'content-security-policy': expect.stringContaining("default-src 'none'"),
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+    'cache-control': 'no-cache',
+  };
+
+  it('is protected by every answer, whatever it says', async () => {
+    const guarded = await startServer({ folder: join(root, 'runs'), port: 0, token: 'open sesame' });
     const { headers } = await get('/page/main.js');
+    const gzip = { 'accept-encoding': 'gzip' };
+    const flood = Array.from({ length: 400 }, () => get('/', {}, 'GET', { from: '127.0.0.4' }));
     const answers = [
+      await get('/'),
+      await get('/page/style.css', gzip),
+      await get('/page/style.css', {}, 'HEAD'),
+      await get('/page/ort-wasm.wasm', gzip),
+      await get('/api/runs'),
       await get('/page/main.js', { 'if-none-match': String(headers.etag) }),
+      await get('/nothing'),
+      await get('/live'),
+      await get('/api/run?run=x'),
+      await get('/model?run=x'),
       await get('/', { host: 'evil.example' }),
       await get('/', {}, 'POST'),
+      await get('/', { expect: 'a miracle' }),
+      await get('/', {}, 'GET', { url: guarded.url }),
+      await get('/?token=open%20sesame', {}, 'GET', { url: guarded.url }),
+      (await Promise.all(flood)).find(({ status }) => status === 429),
     ];
-    expect(answers.map(({ status }) => status)).toEqual([304, 403, 405]);
-    for (const answer of answers) expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
+    await guarded.close();
+    expect(answers.map((answer) => answer?.status)).toEqual([
+      ...[200, 200, 200, 200, 200, 304],
+      ...[404, 404, 404, 404, 403, 405, 417, 401, 303, 429],
+    ]);
+    for (const answer of answers) expect(answer?.headers).toMatchObject(PROTECTING);
+  });
+
+  it('is protected the same way where there is no request to answer', async () => {
     const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
     for (const [bytes, status] of [
       ['no request at all\r\n\r\n', 400],
       [`GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
       [`GET /live HTTP/1.1\r\nHost: evil.example\r\n${upgrade}`, 403],
       [`GET /other HTTP/1.1\r\nHost: localhost\r\n${upgrade}`, 404],
+      [`GET /live HTTP/1.1\r\nHost: localhost\r\n${upgrade}`, 400],
+      [`GET /live HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n`, 400],
+      [
+        `GET /live HTTP/1.1\r\nHost: localhost\r\nSec-WebSocket-Key: ${KEY}\r\nSec-WebSocket-Version: 7\r\n${upgrade}`,
+        426,
+      ],
+      [`POST /live HTTP/1.1\r\nHost: localhost\r\nSec-WebSocket-Key: ${KEY}\r\n${upgrade}`, 400],
     ] as const) {
       const answer = await raw(bytes);
       expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-      expect(answer).toContain("Content-Security-Policy: default-src 'none'");
+      const sent = [...answer.matchAll(/^([\w-]+): (.*?)\r$/gm)].map(([, name, value]) => [name.toLowerCase(), value]);
+      expect(Object.fromEntries(sent)).toMatchObject(PROTECTING);
     }
   });
 

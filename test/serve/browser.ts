@@ -51,3 +51,38 @@ export async function outcome(page: Page, lane = 0): Promise<string> {
   await page.getByRole('button', { name: 'Play' }).waitFor();
   return page.locator('.output').nth(lane).innerText();
 }
+
+/** Pixels by which something sticks out of the page on its right. */
+export function overflow(page: Page): Promise<number> {
+  return page.evaluate('document.documentElement.scrollWidth - innerWidth');
+}
+
+/** Colours of the first element of a selector, or of a part of it as `::placeholder`: `rgb(1, 2, 3)`. */
+export function colorsOf(page: Page, selector: string, part?: string): Promise<Record<ColorProperty, string>> {
+  return page.evaluate(
+    ([selector, part]) => {
+      const { document, getComputedStyle } = globalThis as unknown as {
+        document: { querySelector(selector: string): object };
+        getComputedStyle(element: object, part?: string): Record<ColorProperty, string>;
+      };
+      const { color, borderTopColor, backgroundColor } = getComputedStyle(document.querySelector(selector!), part);
+      return { color, borderTopColor, backgroundColor };
+    },
+    [selector, part],
+  );
+}
+
+type ColorProperty = 'color' | 'borderTopColor' | 'backgroundColor';
+
+/** Contrast of two colours as WCAG defines it. */
+export function contrast(a: string, b: string): number {
+  const luminance = (color: string): number => {
+    const [red, green, blue] = (color.match(/[\d.]+/g) ?? []).map((channel) => {
+      const share = Number(channel) / 255;
+      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const [dark, light] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (light + 0.05) / (dark + 0.05);
+}

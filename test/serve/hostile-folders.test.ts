@@ -50,7 +50,7 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
       });
     }
     // Just small enough to be parsed, too large, and long.
-    replaced('slow', 'config.yaml', (path) => writeFileSync(path, largeConfig(60_000)));
+    replaced('slow', 'config.yaml', (path) => writeFileSync(path, largeConfig(15_000)));
     replaced('large', 'config.yaml', (path) => writeFileSync(path, largeConfig(400_000)));
     replaced('long', 'metrics.jsonl', (path) => writeFileSync(path, '{"step":5,"loss":2}\n'.repeat(32e6 / 20)));
     replaced('large', 'result.json', (path) => writeFileSync(path, `{"test":null,"x":"${'x'.repeat(5e6)}"}`));
@@ -107,6 +107,15 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
     },
   );
 
+  it.runIf(process.getuid?.() === 0)('reads no device', async () => {
+    // Of /dev/zero there is no end.
+    for (const name of ['metrics.jsonl', 'run.json', 'config.yaml', 'result.json']) {
+      replaced('device', name, (path) => execFileSync('mknod', [path, 'c', '1', '5']));
+      expect(said(await report(`device-${name}`))).toContain('expected a regular file, found a device');
+      rmSync(join(runs, `device-${name}`), { recursive: true });
+    }
+  });
+
   it('does not look into an evaluation folder that is a link', async () => {
     expect(await report('out-evaluation')).toMatchObject({
       forecast: [],
@@ -139,7 +148,7 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
 
   it('reads no configuration or result that is larger than any of ours', async () => {
     expect(said(await report('large-config.yaml'))).toBe(
-      'config.yaml: the page reads at most 64 kB of it, it has 400 kB',
+      'config.yaml: the page reads at most 16 kB of it, it has 400 kB',
     );
     expect(said(await report('large-result.json'))).toContain('result.json: the page reads at most 4000 kB of it');
     expect(await report('long-metrics.jsonl')).toMatchObject({ step: 5, problems: [] });
@@ -149,7 +158,7 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
     const order: string[] = [];
     const note = (name: string) => () => order.push(name);
     const client = await LiveClient.connect(url);
-    writeFileSync(join(runs, 'slow-config.yaml/config.yaml'), `${largeConfig(60_000)}z: 1\n`);
+    writeFileSync(join(runs, 'slow-config.yaml/config.yaml'), `${largeConfig(15_000)}z: 1\n`);
     const slow = [
       report('slow-config.yaml').then(note('slow')),
       client.until((m) => m.type === 'begun').then(note('slow')),
@@ -167,10 +176,13 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
       await report('slow-config.yaml');
       return performance.now() - began;
     };
-    writeFileSync(join(runs, 'slow-config.yaml/config.yaml'), `${largeConfig(60_000)}z: 2\n`);
-    const first = await time();
-    const again = await Promise.all([time(), time(), time()]);
-    expect(Math.min(...again)).toBeLessThan(first / 3);
+    const first: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      writeFileSync(join(runs, 'slow-config.yaml/config.yaml'), `${largeConfig(15_000)}z: ${i}\n`);
+      first.push(await time());
+    }
+    const again = [await time(), await time(), await time()];
+    expect(Math.min(...again)).toBeLessThan(Math.min(...first) / 2);
   });
 
   it('names no path of the server', async () => {
@@ -194,7 +206,7 @@ describe.skipIf(process.platform === 'win32')('tcts serve on folders and connect
 
   it('stays up when connections are reset while their upgrade is refused', async () => {
     const { port } = new URL(url);
-    for (let attempt = 0; attempt < 50; attempt++) {
+    for (let attempt = 0; attempt < 60; attempt++) {
       const socket = connect(Number(port), '127.0.0.1');
       socket.on('error', () => {});
       await once(socket, 'connect');

@@ -55,6 +55,18 @@ describe('a sentence over the WebSocket', () => {
     await client.close();
   });
 
+  it('can come in portions, as a text that is pasted does', async () => {
+    const [line] = run.sources;
+    const [first, ...others] = line.split(' ');
+    const client = await LiveClient.connect(server.url);
+    client.send({ type: 'begin', lane: 'a', run: 'run', policy: 'wait-k:2' });
+    client.send({ type: 'words', lane: 'a', words: [first] });
+    client.send({ type: 'words', lane: 'a', words: others });
+    client.send({ type: 'end', lane: 'a' });
+    expect(await client.text('a')).toBe((await expected([line], 'wait-k:2'))[0]);
+    await client.close();
+  });
+
   it('is written while its words arrive: wait-2 writes after the second word', async () => {
     const [first, second] = run.sources[0].split(' ');
     const client = await LiveClient.connect(server.url);
@@ -190,6 +202,12 @@ describe('a client that overdoes it', () => {
     ['an unknown type', '{"type":"shutdown"}', 'Invalid'],
     ['a field too many', '{"type":"end","lane":"a","x":1}', 'Unrecognized key'],
     ['a word with a space', '{"type":"word","lane":"a","word":"a b"}', 'word'],
+    ['a portion without words', '{"type":"words","lane":"a","words":[]}', 'words'],
+    [
+      'a portion that is too large',
+      JSON.stringify({ type: 'words', lane: 'a', words: new Array(65).fill('x') }),
+      'words',
+    ],
     ['a lane that is a path', '{"type":"end","lane":"../a"}', 'lane'],
   ])('is told what is wrong with %s', async (_, text, reason) => {
     const client = await LiveClient.connect(server.url);

@@ -12,12 +12,12 @@ groups: [{name: a, grid: {strategy.name: [fixed, mtl]}}]
 `;
 
 /** A trial in which the validation takes a second and an update half of one, by its log. */
-function pretence(seconds = [1.5, 2, 2.5, 4.5]) {
+function pretence(seconds = [1.5, 2, 2.5, 4.5], processor: readonly number[] = []) {
   const tried: Job[] = [];
   const run: typeof runJob = async (job) => {
     tried.push(job);
     mkdirSync(job.folder, { recursive: true });
-    const lines = seconds.map((time, i) => JSON.stringify({ step: i + 1, seconds: time }));
+    const lines = seconds.map((time, i) => JSON.stringify({ step: i + 1, seconds: time, processor: processor[i] }));
     writeFileSync(join(job.folder, 'timings.jsonl'), lines.map((line) => `${line}\n`).join(''));
     return { state: 'stopped' };
   };
@@ -29,6 +29,15 @@ it('reckons all runs by a trial of one of each kind, in a folder that is gone af
   // Of 3 episodes with 2 updates each: 3 × (2 × 0.5 s + 1 s) = 6 s; four of them, two at a time.
   expect(await estimate(runsOf(FOUR), { cores: 2, run })).toEqual({ seconds: 12, trials: 1 });
   expect(existsSync(tried[0].folder)).toBe(false);
+});
+
+it('goes by the processor time of runs of one core, which other work on the machine does not change', async () => {
+  // On the clock everything takes four times as long: the validation 1 s of the processor, an update 0.5 s.
+  const { run } = pretence([6, 8, 10, 12], [1.5, 2, 2.5, 3]);
+  expect((await estimate(runsOf(FOUR), { cores: 2, run })).seconds).toBe(12);
+  // With two cores each, runs come one after the other: 4 × 3 × (2 × 2 s + 4 s).
+  const two = runsOf(FOUR.replace('seeds: 2', 'seeds: 2\nset: {threads: 2, workers: 1}'));
+  expect((await estimate(two, { cores: 2, run })).seconds).toBe(96);
 });
 
 it('is never shorter than the longest run', async () => {

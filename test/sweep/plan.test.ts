@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { parse } from 'yaml';
 import { planOf } from '../../src/cli/sweep-run.js';
+import { PAPER_ROWS } from '../../src/report/sections/paper-tables.js';
 import { jsonSchema, referenceYaml } from '../../src/run/index.js';
 import { axisNames, groupSchema } from '../../src/sweep/grid.js';
 import { countRuns, gridSchema, loadGrid, plannedRuns } from '../../src/sweep/index.js';
@@ -326,10 +327,10 @@ describe('the ready grids', () => {
       const { settings, seeds } = groups.find((group) => group.name === name)!;
       return settings.map(({ variants: [{ run }] }) => ({ ...run(seeds[0]), seeds: seeds.length }));
     };
-    const table = ['wait', 'scheduled'].flatMap(runsOf);
+    const table = ['wait', 'scheduled', 'mtl', 'all-waits'].flatMap(runsOf);
     const cells = table.map(({ config, seeds }) => `${config.strategy.name} ${config.problem.main} × ${seeds}`);
-    const methods = ['fixed', 'mtl', 'curriculum', 'learned', 'influence'];
-    expect(cells).toEqual(methods.flatMap((name) => [1, 3, 5, 7, 9].map((k) => `${name} ${k} × 5`)));
+    const methods = ['curriculum', 'fixed', 'influence', 'learned', 'mtl'];
+    expect(cells.sort()).toEqual(methods.flatMap((name) => [1, 3, 5, 7, 9].map((k) => `${name} ${k} × 5`)));
     expect(waitKStar).toMatchObject({ among: 'wait', for: [1, 3, 5, 7, 9] });
     for (const { config } of table) {
       // 29,000 pairs are 225 batches of 2,048 tokens: 30 epochs at most, five of them without improvement.
@@ -343,8 +344,9 @@ describe('the ready grids', () => {
     // A curve has a point for each value of a policy's setting, or for each model that was trained.
     const points = new Map<string, number>();
     const add = (name: string, count: number) => points.set(name, (points.get(name) ?? 0) + count);
-    for (const { name, seeds } of groups.slice(5, -2)) {
-      expect(seeds).toEqual([1, 2, 3]);
+    const policies = ['all-waits', 'sentences', 'all-waits-further', 'monotonic', 'itst', 'hmt'];
+    for (const { name, seeds } of groups.filter((group) => policies.includes(group.name))) {
+      expect(seeds).toEqual(name === 'all-waits' ? [1, 2, 3, 4, 5] : [1, 2, 3]);
       for (const { config, job } of runsOf(name)) {
         const specs = job.after.flatMap((verb) => verb.filter((_, i) => verb[i - 1] === '--policy'));
         for (const spec of specs) add(`${name} ${spec.split(':')[0]}`, spec.split(',').length);
@@ -359,10 +361,31 @@ describe('the ready grids', () => {
       ...{ 'all-waits-further adaptive': 6, 'all-waits-further alignatt': 5, 'all-waits-further edatt': 4 },
       ...{ milk: 4, 'mma-il': 4, 'mma-h': 4, 'itst itst': 6, hmt: 4 },
     });
+    // No setting twice: a report would take its seeds for so many more.
+    const all = groups.flatMap(({ name }) => runsOf(name)).map(({ config }) => JSON.stringify({ ...config, name: '' }));
+    expect(new Set(all).size).toBe(all.length);
     expect(groups.slice(-2).map(({ name, seeds }) => [name, seeds.length])).toEqual([
       ['en-vi', 3],
       ['europarl', 1],
     ]);
+  });
+
+  it("of the stock experiment have every row of the paper's tables for three main tasks, with five seeds", () => {
+    const runs = plannedRuns(planOf(loadGrid(`${folder}stock-full.yaml`))).map(({ run }) => ({
+      seed: run.seed,
+      strategy: run.config.strategy.name,
+      problem: run.config.problem as unknown as { main: number; tasks: number; model: { name: string }; test: boolean },
+    }));
+    for (const { strategy, model, tasks } of PAPER_ROWS) {
+      for (const main of [1, 2, 3]) {
+        const seeds = runs.flatMap(({ seed, strategy: name, problem }) => {
+          const isRow = name === strategy && problem.model.name === model && problem.tasks === (tasks ?? 3);
+          return isRow && problem.main === main ? [seed] : [];
+        });
+        expect(seeds).toEqual([1, 2, 3, 4, 5]);
+      }
+    }
+    expect(runs.every(({ problem }) => problem.test === false)).toBe(true);
   });
 
   it.each(['stock-smoke.yaml', 'translation-smoke.yaml'])(

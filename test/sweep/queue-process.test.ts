@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFinished, vi } from 'vitest';
@@ -15,6 +15,19 @@ function startWorker(folder: string, ...args: string[]) {
   const worker = startTcts(folder, 'worker', '--runs', 'runs', ...args);
   onTestFinished(() => void worker.child.kill('SIGKILL'));
   return worker;
+}
+
+/** Command lines of a process and of all that it has started, as every user of the machine can read them. */
+function commandsOf(pid: number): string[] {
+  try {
+    const own = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+    const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+      readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+    );
+    return [own, ...children.flatMap(commandsOf)];
+  } catch {
+    return []; // it has just ended
+  }
 }
 
 function sharedFolder(): string {
@@ -112,8 +125,15 @@ describeWithRedis('tcts worker', () => {
     vi.stubEnv('OWN_QUEUE', process.env.TCTS_QUEUE);
     vi.stubEnv('TCTS_QUEUE', undefined);
     const worker = startWorker(folder, '--queue-env', 'OWN_QUEUE');
+    const seen = new Set<string>();
+    const watch = setInterval(() => {
+      for (const command of commandsOf(worker.child.pid!)) seen.add(command);
+    }, 10);
     expect(await sweep.submit(job, () => {})).toEqual({ state: 'done' });
-    expect(worker.child.spawnargs.join(' ')).not.toContain('sesame');
+    clearInterval(watch);
+    // The worker itself, and the training that it has started.
+    expect([...seen].filter((command) => /worker|train/.test(command)).length).toBeGreaterThan(1);
+    expect([...seen].join('\n')).not.toContain('sesame');
     worker.child.kill('SIGTERM');
     const { stderr } = await worker.ended;
     // Neither what it says nor any file that it or the training wrote has it.

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { InputError } from '../../src/errors.js';
 import { learnBpe } from '../../src/translate/text/bpe-learning.js';
 import { loadLanguages, saveLanguages } from '../../src/translate/text/languages.js';
-import { type PipelineConfig, textPipeline } from '../../src/translate/text/pipeline.js';
+import { type PipelineConfig, type TextPipeline, textPipeline } from '../../src/translate/text/pipeline.js';
 import { huggingFaceTokenizer, type TokenizerConfig } from '../../src/translate/text/tokenizers.js';
 import { buildVocabulary } from '../../src/translate/text/vocabulary.js';
 
@@ -84,9 +84,32 @@ describe('a text pipeline', () => {
         expect(pipeline.decode(tokens)).toBe(text.replace(/(?<=[我代码，。]) (?=[我代码，。])/gu, ''));
         const encoder = pipeline.wordEncoder();
         expect([...text.split(' ').flatMap((word) => encoder.push(word)), ...encoder.end()]).toEqual(tokens);
+        expect(byCharacter(pipeline, text).flat()).toEqual(tokens);
         const decoder = pipeline.textDecoder();
         expect(tokens.map((token) => decoder.push(token)).join('') + decoder.end()).toBe(pipeline.decode(tokens));
       }),
+    );
+  });
+
+  it('reads Chinese by characters and gives the words that Jieba finds in the line, as soon as they are sure', async () => {
+    const pipeline = await textPipeline(config({ kind: 'jieba' }, { language: 'zh' }));
+    expect(pipeline.byCharacter).toBe(true);
+    // 我来, 到北 and 京清 are no beginnings of words in Jieba's dictionary, but 我 and 来到 alone are not sure either: a
+    // run of single characters may be a name. 来到 is sure with 北, 北京 with 清; 清华大学 waits for what follows.
+    expect(byCharacter(pipeline, '我来到北京清华大学。')).toEqual([
+      ...[[], [], [], ['我', '来到'], [], ['北京'], [], [], [], ['清华大学'], ['。']],
+    ]);
+    // 杭研 is in no dictionary: the hidden Markov model finds it. (Jieba's own documentation.)
+    expect(byCharacter(pipeline, '他来到了网易杭研大厦').flat()).toEqual(['他', '来到', '了', '网易', '杭研', '大厦']);
+
+    // Random text of characters that make words of one to four, some of them only together with the next.
+    const character = fc.constantFrom(...'中华人民共和国大学生前来应聘会研究所有的一个男子在T恤3.5%a ，。');
+    fc.assert(
+      fc.property(fc.array(character, { maxLength: 25 }), (characters) => {
+        const line = characters.join('').trim().replaceAll(/ +/g, ' ');
+        expect(byCharacter(pipeline, line).flat()).toEqual(pipeline.encode(line));
+      }),
+      { numRuns: 300 },
     );
   });
 
@@ -276,3 +299,10 @@ describe('a prefix of every line', () => {
     expect(['__en__', 'a', 'dog'].map((token) => decoder.push(token))).toEqual(['', 'a', ' dog']);
   });
 });
+
+/** Tokens that each character of a line settles, and its end. */
+function byCharacter(pipeline: TextPipeline, line: string): string[][] {
+  const encoder = pipeline.wordEncoder();
+  const settled = line.split(' ').flatMap((word) => Array.from(word, (character, i) => encoder.push(character, i > 0)));
+  return [...settled, encoder.end()];
+}

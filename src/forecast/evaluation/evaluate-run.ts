@@ -54,18 +54,12 @@ export const evaluateForecastRun: Evaluate = async (run, flags) => {
 };
 
 function textOf(evaluation: Evaluation): string {
-  const { main, samples, scores, labelDays, quintiles, backtest, notes, folder } = evaluation;
+  const { main, samples, scores, bar, labelDays, quintiles, backtest, notes, folder } = evaluation;
   const { days, ...all } = scores;
   // Mean ranks have no squared error.
   const figures = Object.entries(all).filter(([name, value]) => name !== 'MSE' || !Number.isNaN(value));
-  const risks: [string, Risk][] = [
-    ['portfolio after costs', backtest.portfolio],
-    [backtest.benchmark, backtest.market],
-    ['excess before costs', backtest.excess],
-    ['excess after costs', backtest.excessAfterCosts],
-  ];
   return [
-    `${partInWords(evaluation)}, day ${main} ahead: ${samples} forecasts on ${days} days with a correlation`,
+    `${partInWords(evaluation)}, ${bar} ${main} ahead: ${samples} forecasts on ${days} ${bar}s with a correlation`,
     ...neutralText(evaluation),
     '',
     textTable(
@@ -74,19 +68,19 @@ function textOf(evaluation: Evaluation): string {
     ),
     '',
     ...windowLines(evaluation),
-    `mean return ${labelDays === 1 ? 'of a day' : `over ${labelDays} days`} by predicted fifth, in basis points, the highest forecasts first:`,
+    `mean return ${labelDays === 1 ? `of a ${bar}` : `over ${labelDays} ${bar}s`} by predicted fifth, in basis points, the highest forecasts first:`,
     textTable(
       quintiles.map((_, g) => `q${g + 1}`),
       [quintiles.map((mean) => formatFigure(1e4 * mean))],
     ),
     '',
-    `backtest (${portfolioInWords(backtest.settings)}), turnover ${formatFigure(100 * backtest.turnover)} % a day, ` +
+    `backtest (${portfolioInWords(backtest.settings, bar)}), turnover ${formatFigure(100 * backtest.turnover)} % a ${bar}, ` +
       `${formatFigure(100 * backtest.exposure)} % invested;`,
-    `${capacityText(backtest)};`,
-    `${tradesText(backtest)}:`,
+    `${capacityText(backtest, bar)};`,
+    `${tradesText(backtest, bar)}:`,
     textTable(
       ['', 'annual return', 'information ratio', 'maximum drawdown'],
-      risks.map(([name, { annualReturn, informationRatio, maxDrawdown }]) => [
+      risksOf(backtest).map(([name, { annualReturn, informationRatio, maxDrawdown }]) => [
         name,
         ...[annualReturn, informationRatio, maxDrawdown].map(formatFigure),
       ]),
@@ -95,6 +89,30 @@ function textOf(evaluation: Evaluation): string {
     ...notes.map(noteInWords),
     `series and predictions: ${folder}`,
   ].join('\n');
+}
+
+function risksOf({
+  benchmark,
+  portfolio,
+  market,
+  excess,
+  excessAfterCosts,
+  settings,
+}: Evaluation['backtest']): [string, Risk][] {
+  const isAlone = settings.benchmark === 'none' || (settings.benchmark === 'auto' && settings.longShort);
+  // Compared with nothing, the excess is the return itself.
+  if (isAlone) {
+    return [
+      ['before costs', excess],
+      ['after costs', portfolio],
+    ];
+  }
+  return [
+    ['portfolio after costs', portfolio],
+    [benchmark, market],
+    ['excess before costs', excess],
+    ['excess after costs', excessAfterCosts],
+  ];
 }
 
 function windowLines({ windows = [] }: Evaluation): string[] {
@@ -114,8 +132,8 @@ function partInWords({ split, dates: [first, last], data }: Evaluation): string 
   return `${part} of ${evaluatedDataInWords(data)}`;
 }
 
-function portfolioInWords({ top, drop, longShort }: Evaluation['backtest']['settings']): string {
-  return `top ${top}${longShort ? ` long, bottom ${top} short` : ''}, ${drop} replaced a day`;
+function portfolioInWords({ top, drop, longShort }: Evaluation['backtest']['settings'], bar: string): string {
+  return `top ${top}${longShort ? ` long, bottom ${top} short` : ''}, ${drop} replaced a ${bar}`;
 }
 
 function neutralText({ neutralised }: Evaluation): string[] {
@@ -127,9 +145,9 @@ function neutralText({ neutralised }: Evaluation): string[] {
   return [`without ${parts.join(' and ')}, day by day`];
 }
 
-function capacityText({ capacity, settings: { participation } }: Evaluation['backtest']): string {
+function capacityText({ capacity, settings: { participation } }: Evaluation['backtest'], bar: string): string {
   if (capacity === null) return 'capacity unknown, as there is no volume, or no trade';
-  const within = `${formatFigure(100 * participation)} % of what the stock trades that day`;
+  const within = `${formatFigure(100 * participation)} % of what the stock trades that ${bar}`;
   return `capacity ${formatMoney(capacity)}: with so much money 95 % of the trades are within ${within}`;
 }
 
@@ -138,12 +156,12 @@ function formatMoney(money: number): string {
   return `${formatFigure(money / unit)}${name}`;
 }
 
-function tradesText({ delay, price, settings: { trade } }: Evaluation['backtest']): string {
+function tradesText({ delay, price, settings: { trade } }: Evaluation['backtest'], bar: string): string {
   const where = trade === 'label' ? ', where their label begins' : '';
-  if (delay > 0) return `forecasts of day t are traded at the ${price} of day t + ${delay}${where}`;
+  if (delay > 0) return `forecasts of ${bar} t are traded at the ${price} of ${bar} t + ${delay}${where}`;
   return (
-    `forecasts of day t are traded at the close of day t${where}: the same close that they use,\n` +
-    'an upper bound that cannot be executed (unlike problem.labels.shift: 1)'
+    `forecasts of ${bar} t are traded at the close of ${bar} t${where}: the very close that they are made from,\n` +
+    'so an upper bound that cannot be executed (problem.labels.shift: 1 can)'
   );
 }
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { DeviceChoice } from '../../devices.js';
@@ -12,14 +13,7 @@ import {
 } from '../../metrics/index.js';
 import { groupBy } from '../../metrics/statistics.js';
 import { Random } from '../../random.js';
-import {
-  dataDigest,
-  dataName,
-  type EvaluatedData,
-  evaluationFolder,
-  readEvaluatedData,
-  writeScores,
-} from '../../run/index.js';
+import { type EvaluatedData, evaluationFolder, readEvaluatedData, writeScores } from '../../run/index.js';
 import { datesOf, type ForecastConfig } from '../config.js';
 import { firstDayFrom, lastDayUntil, partSamples, type SplitDates } from '../data/calendar.js';
 import { labelSpec, shortHistory } from '../data/dataset.js';
@@ -27,11 +21,11 @@ import { labelReach, labelStart } from '../data/labels.js';
 import { type PricePanel, type Samples, samplesBetween } from '../data/panel.js';
 import { type Forecaster, forecastsOf, openForecaster, windowAt } from '../forecaster.js';
 import type { Note } from '../formats/format.js';
-import { madeUpData, type OtherData, openPanel } from '../formats/index.js';
+import { evaluatedPrices, type OtherData, openPanel } from '../formats/index.js';
 import { neutralForecasts, neutralisation, neutralName, writeTable } from '../predictions.js';
 import { requireFinite, type Scores, scoresOf } from '../scores.js';
 import { type Backtest, backtest, type Execution } from './backtest.js';
-import { type BacktestOptions, type BacktestSettings, backtestSettings } from './portfolio.js';
+import { type BacktestOptions, type BacktestSettings, backtestSettings, barName } from './portfolio.js';
 import { type GroupReturns, groupReturns, type Risk } from './risk.js';
 
 /** What to forecast and score, and on which data. */
@@ -65,6 +59,8 @@ export interface ForecastFigures {
   readonly main: number;
   readonly samples: number;
   readonly scores: ForecastScores;
+  /** What a day of windows, horizons and turnover is: a day, or a bar of intraday or weekly prices. */
+  readonly bar: 'day' | 'bar';
   /** Trading days that a label covers: a return of the quintiles is one over this many days. */
   readonly labelDays: number;
   /** Mean return of each fifth of the stocks, the highest forecasts first. */
@@ -127,7 +123,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
     const isOwn = isDeepStrictEqual(neutral, config.neutralise);
     const reading = { run: isOwn ? run : undefined, group: neutral?.group };
     const { panel, cleaned, notes } = await openPanel(config.data, config.features, options, reading);
-    const data = evaluatedData(forecaster, panel, options.data);
+    const data = evaluatedPrices(config.data, panel, options.data);
     const { split, samples } = evaluatedSamples(forecaster, panel, options);
     const name = isOwn ? split : `${split}-${neutral === null ? 'plain' : `neutral-${neutralName(neutral)}`}`;
     const { out = evaluationFolder(run, name, data) } = options;
@@ -205,13 +201,15 @@ export function judge(
   requireFinite(forecasts);
   const scores = scoresOf(config, panel, samples, forecasts);
   const groups = groupReturns(samples, forecasts, scores.returns, QUINTILES);
-  const trading = { ...config.backtest, ...options };
+  const costs = { ...config.backtest.costs, ...options?.costs };
+  const trading = { ...config.backtest, ...options, costs };
   const execution = executionOf(trading.trade, labelStart(labels, main));
   const course = backtest(panel, samples, forecasts, execution, trading);
   const figures: ForecastFigures = {
     main,
     samples: samples.length,
     scores: scores.figures,
+    bar: barName(panel.calendar),
     labelDays: labels.kind === 'daily' ? 1 : main,
     quintiles: groups.returns.map((series) => series.reduce((sum, r) => sum + r, 0) / series.length),
     backtest: {
@@ -282,15 +280,6 @@ function seen(config: ForecastConfig, { calendar }: PricePanel, { day, dayStarts
   return known.length === 0 ? [] : [{ kind: 'day of the training part', count: known.length, first: known[0] }];
 }
 
-function evaluatedData({ config }: Forecaster, panel: PricePanel, path: string | undefined): EvaluatedData {
-  const { calendar, symbols, fields, values, members, index } = panel;
-  const bytes = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
-    new Uint8Array(buffer, byteOffset, byteLength);
-  const names = [calendar, symbols, fields, [index?.symbol ?? '']].map((list) => list.join('\n'));
-  const digest = dataDigest([...names, bytes(values), members, ...(index === undefined ? [] : [bytes(index.close)])]);
-  return { name: path ?? dataName(config.data, madeUpData), digest, own: path === undefined };
-}
-
 function predictionColumns(panel: PricePanel, samples: Samples, forecasts: Float32Array, returns: Float32Array) {
   return {
     date: Array.from(samples.day, (day) => panel.calendar[day]),
@@ -343,6 +332,11 @@ export interface ForecastComparison {
  */
 export function compareForecasts(run: string, against: string, evaluation: string): ForecastComparison {
   const folders = [run, against].map((folder) => join(folder, 'evaluation', evaluation));
+  if (!existsSync(folders[1])) {
+    throw new InputError(`it has no evaluation to compare with, expected that of: tcts evaluate ${against}`, {
+      file: folders[1],
+    });
+  }
   const [own, other] = folders.map((folder) => readDaily(join(folder, 'daily.csv')));
   requireSameData(folders[0], folders[1]);
   const dates = [...own.keys()].filter((date) => other.has(date));
@@ -358,9 +352,8 @@ function requireSameData(own: string, other: string): void {
   const [a, b] = [own, other].map(readEvaluatedData);
   if (a?.digest === b?.digest) return;
   const [first, second] = [a, b].map((data) => (data === undefined ? 'data that it does not name' : data.name));
-  throw new InputError(`it was evaluated on ${second}, but the other run on ${first}`, {
-    file: other,
-  });
+  const again = first === second ? ', as it was at another time: evaluate both again' : '';
+  throw new InputError(`it was evaluated on ${second}, but the other run on ${first}${again}`, { file: other });
 }
 
 function readDaily(file: string): Map<string, { IC: number; RankIC: number }> {

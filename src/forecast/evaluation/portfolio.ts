@@ -94,6 +94,11 @@ export type BacktestSettings = Omit<BacktestConfig, 'costs' | 'limit' | 'days'> 
   readonly days: number;
 };
 
+/** What people call a bar: `day`, or `bar` where it is shorter or longer. */
+export function barName(calendar: readonly string[]): 'day' | 'bar' {
+  return isDaily(calendar) ? 'day' : 'bar';
+}
+
 const PRESETS: Readonly<Record<BacktestConfig['preset'], Pick<BacktestSettings, 'costs' | 'limit' | 'days'>>> = {
   china: { costs: { buy: 0.0005, sell: 0.0015, minimum: 5 }, limit: 0.095, days: 238 },
   us: { costs: { buy: 0.0005, sell: 0.0005, minimum: 0 }, limit: null, days: 252 },
@@ -111,13 +116,23 @@ export function backtestSettings(config: BacktestConfig, calendar: readonly stri
 
 /** Bars in a year: those of the market for daily prices, otherwise counted in the calendar. */
 function barsPerYear(calendar: readonly string[], daily: number): number {
-  const days = calendar.map((date) => parseDay(date.slice(0, 10)) ?? 0);
+  if (isDaily(calendar)) return daily;
+  const days = dayNumbers(calendar);
+  // One bar more than gaps: a week of bars spans seven days from the first to the first of the next.
+  const span = (days[days.length - 1] - days[0]) * (days.length / Math.max(1, days.length - 1));
+  return Math.round((days.length * 365.25) / Math.max(1, span));
+}
+
+/** Whether bars are usually a day apart, or the few days of a weekend or of holidays. */
+function isDaily(calendar: readonly string[]): boolean {
+  const days = dayNumbers(calendar);
   const gaps = days.slice(1).map((day, i) => day - days[i]);
   const usual = gaps.sort((a, b) => a - b)[gaps.length >> 1] ?? 1;
-  if (usual >= 1 && usual <= 4) return daily;
-  // One more bar than gaps: a week of bars spans seven days from the first to the first of the next.
-  const span = (days[days.length - 1] - days[0]) * (calendar.length / Math.max(1, gaps.length));
-  return Math.round((calendar.length * 365.25) / Math.max(1, span));
+  return usual >= 1 && usual <= 4;
+}
+
+function dayNumbers(calendar: readonly string[]): number[] {
+  return calendar.map((date) => parseDay(date.slice(0, 10)) ?? 0);
 }
 
 /** What to sell and what to buy; stocks by index, the most wanted first. */

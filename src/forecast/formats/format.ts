@@ -33,6 +33,8 @@ export interface ReadOptions {
   readonly factors?: readonly string[];
   /** A column with groups of stocks: in the panel, a number for each group. Default: none. */
   readonly group?: string;
+  /** Names in the data of these columns where they differ. Default: the same. */
+  readonly named?: Readonly<Record<string, string>>;
 }
 
 /** Columns that a reading has besides prices, in the order of the panel. */

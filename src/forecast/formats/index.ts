@@ -5,12 +5,13 @@ import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../../errors.js';
 import { fileError, readBytes, writeFileAtomic } from '../../files.js';
-import { toolVersion, wholeRun } from '../../run/index.js';
+import { dataDigest, dataName, type EvaluatedData, toolVersion, wholeRun } from '../../run/index.js';
 import { type FeatureSpec, factorsOf, withFeatures } from '../data/features.js';
-import type { PricePanel } from '../data/panel.js';
+import { FIELDS, type PricePanel } from '../data/panel.js';
 import { csv } from './csv.js';
 import {
   type DataFormat,
+  extraColumns,
   type FormatSchema,
   fillSource,
   type Note,
@@ -105,12 +106,16 @@ export async function openPanel(
   return { ...reading, cleaned: withFeatures(reading.cleaned, features) };
 }
 
-async function readOther(config: DataConfig, { data: path, columns }: OtherData, options: ReadOptions) {
+async function readOther(config: DataConfig, { data: path, columns = {} }: OtherData, options: ReadOptions) {
   const { format: _, start: _start, end: _end, ...rest } = config;
-  const mapped = { ...(rest.columns as object | undefined), ...columns };
+  const extra = extraColumns(options);
+  const given = Object.entries(columns);
+  const ours = given.filter(([name]) => !extra.includes(name));
+  const named = given.flatMap(([name, other]) => (extra.includes(name) && other !== null ? [[name, other]] : []));
+  const mapped = { ...(rest.columns as object | undefined), ...Object.fromEntries(ours) };
   const reading = await readPanel(
     { ...rest, columns: Object.keys(mapped).length === 0 ? undefined : mapped, path },
-    options,
+    { ...options, named: Object.fromEntries(named) },
   );
   return { ...reading, keep: () => {} };
 }
@@ -272,3 +277,29 @@ const MAGIC = 'tcts panel 1\n\0\0\0';
 /** Magic, length of the head, four unused bytes, digest. */
 const START = MAGIC.length + 8 + 32;
 const EMPTY = new Uint8Array();
+
+/**
+ * Which data the figures are of: prices, members and index, whatever factors and groups a model reads beside them.
+ *
+ * @param path other data than those of the configuration
+ */
+export function evaluatedPrices(config: DataConfig, panel: PricePanel, path: string | undefined): EvaluatedData {
+  const { calendar, symbols, members, index } = panel;
+  const { fields, values } = pricesOf(panel);
+  const bytes = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
+    new Uint8Array(buffer, byteOffset, byteLength);
+  const names = [calendar, symbols, fields, [index?.symbol ?? '']].map((list) => list.join('\n'));
+  const digest = dataDigest([...names, bytes(values), members, ...(index === undefined ? [] : [bytes(index.close)])]);
+  return { name: path ?? dataName(config, madeUpData), digest, own: path === undefined };
+}
+
+/** A panel without its columns of factors and groups, which follow the prices. */
+function pricesOf({ fields, values }: PricePanel): { fields: readonly string[]; values: Float32Array } {
+  const prices = fields.filter((field) => field === 'vwap' || (FIELDS as readonly string[]).includes(field));
+  const [all, kept] = [fields.length, prices.length];
+  if (kept === all) return { fields, values };
+  const rows = values.length / all;
+  const own = new Float32Array(rows * kept);
+  for (let row = 0; row < rows; row++) own.set(values.subarray(row * all, row * all + kept), row * kept);
+  return { fields: prices, values: own };
+}

@@ -70,13 +70,13 @@ function read(source: z.output<typeof schema>, options: ReadOptions = {}): Readi
   const { symbols, members } = membersOf(spells, calendar, (symbol) => folders.has(folderName(symbol)), file, notes);
 
   const path = (symbol: string, field: string): string =>
-    join(folder, 'features', folderName(symbol), `${field}.day.bin`);
+    join(folder, 'features', folderName(symbol), `${options.named?.[field] ?? field}.day.bin`);
   const isThere = (field: string) => symbols.some((symbol) => existsSync(path(symbol, field)));
   const fields = [...FIELDS, ...(isThere('vwap') ? ['vwap'] : []), ...factors];
   const absent = factors.find((factor) => !isThere(factor));
   if (absent !== undefined) {
     const key = absent === options.group ? 'problem.neutralise.group' : 'problem.features.columns';
-    throw new InputError(`no stock has a series ${absent}.day.bin`, { file: folder, key });
+    throw new InputError(`no stock has a series ${options.named?.[absent] ?? absent}.day.bin`, { file: folder, key });
   }
   const values = new Float32Array(calendar.length * symbols.length * fields.length).fill(Number.NaN);
   const reader = new SeriesReader(whole.length);

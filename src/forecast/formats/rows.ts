@@ -41,12 +41,13 @@ export function findColumns(
     throw new InputError(`there are two columns "${wanted}"`, where);
   };
   const find = (column: ColumnName | string, required: boolean): number => {
-    const mapped = source.columns?.[column as ColumnName] ?? undefined;
+    const mapped = source.columns?.[column as ColumnName] ?? options.named?.[column] ?? undefined;
     const wanted = mapped ?? column;
     const at = place(wanted);
     if (at >= 0 || !(required || mapped !== undefined)) return at;
     const meant = wanted === column ? '' : ` for ${column}`;
-    throw new InputError(`there is no column "${wanted}"${meant} among ${names.join(', ')}`, where);
+    const none = wanted === 'volume' ? '; columns: {volume: null} says that the data has none' : '';
+    throw new InputError(`there is no column "${wanted}"${meant} among ${names.join(', ')}${none}`, where);
   };
   const known: Field[] = FIELDS.filter((field) => field !== 'volume' || source.columns?.volume !== null);
   const fields = [...known, ...(find('vwap', false) < 0 ? [] : ['vwap']), ...extraColumns(options)];

@@ -11,12 +11,12 @@ export const treesModel = forecastModel({
     ...treeKeys(),
   }),
   title: 'trees',
-  create: async (config, data, { random, threads, workers, device = 'cpu' }) => {
+  create: async (config, data, { random, threads, workers, device = 'cpu', note }) => {
     if (device !== 'cpu' && device !== 'auto') {
       throw new InputError(`trees grow on the CPU, not on ${device}: expected cpu`, { key: 'device' });
     }
     const { TreesProblem } = await import('../trees/problem.js');
-    return new TreesProblem(config, data, random, Math.max(threads, workers)) as Problem;
+    return new TreesProblem(config, data, random, Math.max(threads, workers), note) as Problem;
   },
   open: async (config, checkpoint, file) => (await import('../trees/problem.js')).openTrees(config, checkpoint, file),
 });

@@ -47,6 +47,7 @@ export class TreesProblem implements Problem<TreesBatch> {
     private readonly data: ForecastData,
     private readonly random: Random,
     private readonly threads: number,
+    private readonly note: (line: string) => void = () => {},
   ) {
     if (config.loss !== 'mse') {
       throw new InputError(`boosted trees have the loss mse, found ${config.loss}`, { key: 'problem.loss' });
@@ -85,6 +86,13 @@ export class TreesProblem implements Problem<TreesBatch> {
       },
       options: { ...options, seed: this.random.fork(`update ${this.grown}`).uint32(), threads: this.threads },
     });
+    if (model.feature.length === 0) {
+      const { lambdaL1 = 0, lambdaL2 = 0 } = options;
+      this.note(
+        `no tree has a split, so that all forecasts are the same: no split of ${samples.length} samples outweighs the ` +
+          `penalties lambdaL1 ${lambdaL1} and lambdaL2 ${lambdaL2} of problem.model (the defaults are for the CSI300)`,
+      );
+    }
     this.trees = model;
     this.grown++;
     return rounds.at(-1)?.trainingLoss ?? Number.NaN;

@@ -75,34 +75,47 @@ function icirTable({ data }: ReportView, id: string): Table {
 function backtestTable({ data }: ReportView, id: string, evaluated: readonly Setting[]): Table {
   const rows = evaluated.map((setting): Row => {
     const cells = BACKTEST_MEASURES.map((measure) => [estimateOf(setting, measure)]);
-    return { cells: [setting.label, taskTitle(data.kind, setting.main), tradedAt(setting), ...cells] };
+    return { cells: [setting.label, taskTitle(data.kind, setting.main), held(setting), tradedAt(setting), ...cells] };
   });
   const columns = BACKTEST_MEASURES.map(({ name }) => ({ title: name, measures: [name] }));
   return {
     id: `${id}-backtest`,
     title: 'Backtest',
     caption:
-      'Test part, a portfolio of the 50 highest forecasts of which 5 are replaced a day, traded at the close of the given ' +
-      'day, where t is the day of the forecast. At t itself it is the same close that the forecast uses: an upper bound ' +
-      'that cannot be executed. An evaluation that does not say when it traded did so at t + 1, whether or not the label ' +
+      "Test part, a portfolio of the highest forecasts, as many as are held, of which so many are replaced a day (in qlib's " +
+      'manner). Traded at the close of the given day, unless it says open, t being the day of the forecast. At the close of t ' +
+      'itself the forecast is made: an upper bound that cannot be executed. An evaluation that does not say where it traded did so at t + 1, whether or not the label ' +
       'begins there: evaluate the run again. Per cent a year, added up and not ' +
       'compounded: return after costs, excess over the benchmark before and after costs. Information ratio of the excess ' +
       'after costs; drawdown of the portfolio, daily turnover and invested share of the portfolio in per cent; ' +
       'capacity in millions, the portfolio with which 95 % of the trading stays within a twentieth (backtest.participation) of what ' +
       'the stock trades that day. Mean ± standard deviation over the seeds.',
-    columns: [textColumn('Method'), textColumn('Main task'), textColumn('Traded at'), ...columns],
+    columns: [textColumn('Method'), textColumn('Main task'), textColumn('Held'), textColumn('Traded at'), ...columns],
     rows,
   };
 }
 
-function tradedAt({ runs }: Setting): string {
-  const places = runs.flatMap((run) => {
-    const evaluation = testForecast(run);
-    if (evaluation === undefined) return [];
-    const { delay } = evaluation.backtest;
-    return [delay === undefined ? 'not said' : delay === 0 ? 't' : `t + ${delay}`];
+/** `50, 5 replaced`. */
+function held({ runs }: Setting): string {
+  return differing(runs, ({ settings }) => {
+    if (settings === undefined) return 'not said';
+    const { top, drop, longShort } = settings;
+    return `${longShort ? `${top} long, ${top} short` : top}, ${drop} replaced`;
   });
-  return [...new Set(places)].join(', ');
+}
+
+/** `t`, `t + 1`, `open of t + 1`. */
+function tradedAt({ runs }: Setting): string {
+  return differing(runs, ({ delay, price }) => {
+    if (delay === undefined) return 'not said';
+    return `${price === 'open' ? 'open of ' : ''}${delay === 0 ? 't' : `t + ${delay}`}`;
+  });
+}
+
+/** What the backtests of some runs say, each answer once. */
+function differing(runs: Setting['runs'], say: (backtest: SavedForecastFigures['backtest']) => string): string {
+  const found = runs.flatMap((run) => testForecast(run) ?? []);
+  return [...new Set(found.map(({ backtest }) => say(backtest)))].join('; ');
 }
 
 /** The windows of a walk-forward. */

@@ -293,8 +293,8 @@ function runsTable(sets: readonly DataSet[]): Table {
 }
 
 /** `loss 0.0602`. */
-function bestValidation({ config, result }: ReportedRun): string {
-  const { name, shown } = validationMeasure(config);
+function bestValidation({ config, info, result }: ReportedRun): string {
+  const { name, shown } = validationMeasure(config, info);
   const figure = toDigits(shown(result?.best?.performance ?? Number.NaN), 4);
   return figure === '–' ? figure : `${name.replace('validation ', '')} ${figure}`;
 }

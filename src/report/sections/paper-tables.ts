@@ -5,7 +5,7 @@ import { mtl } from '../../schedule/strategies/mtl.js';
 import { type Cell, markBest, type SeedEstimate, type Table, textColumn } from '../document.js';
 import { type Labelled, plainLabel, taskSet } from '../labels.js';
 import { estimateOf, forecastMeasure, type Measure } from '../measures.js';
-import { type DataSet, labelsOf, type Setting, settingOf, taskTitle } from '../settings.js';
+import { type DataSet, labelsOf, mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
 import { ruled } from './results.js';
 
 /** Figures of the paper and how they are measured here. */
@@ -40,23 +40,29 @@ export function paperTables(data: DataSet, id: string): Table[] {
 
 function besidePaper(data: DataSet, published: readonly Published[]): Pick<Table, 'columns' | 'rows'> {
   const names = published.map(({ measure }) => measure.name);
-  const columns = MAINS.flatMap((main) => {
+  const mains = [...PAPER_MAINS, ...mainsOf(data).filter((main) => !isPapers(main))];
+  const columns = mains.flatMap((main) => {
     const title = taskTitle(data.kind, main);
-    return [title, `${title}, paper`].map((one) => ({ title: one, measures: names }));
+    return [title, ...(isPapers(main) ? [`${title}, paper`] : [])].map((one) => ({ title: one, measures: names }));
   });
   const rows = rowsOf(data).map(({ label, group, row }) => {
-    const cells = MAINS.flatMap((main, place): Cell[] => [
-      ownCell(settingOf(data, label, main), published),
-      published.map(({ measure, of }) => row && paperFigure(of(row)[place], measure)),
-    ]);
+    const cells = mains.flatMap((main, place): Cell[] => {
+      const own = ownCell(settingOf(data, label, main), published);
+      if (!isPapers(main)) return [own];
+      return [own, published.map(({ measure, of }) => row && paperFigure(of(row)[place], measure))];
+    });
     return { cells: [label, ...cells], group };
   });
   const better = published.map(({ measure }) => measure.better);
   return { columns: [textColumn('Method'), ...columns], rows: markBest(ruled(rows), better) };
 }
 
-/** Main tasks of the paper. */
-const MAINS = [1, 2, 3];
+/** Main tasks of the paper, in the order of its figures. */
+const PAPER_MAINS: readonly (number | undefined)[] = [1, 2, 3];
+
+function isPapers(main: number | undefined): boolean {
+  return PAPER_MAINS.includes(main);
+}
 
 interface LabelledRow {
   readonly label: string;

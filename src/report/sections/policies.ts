@@ -2,10 +2,11 @@ import { groupBy } from '../../metrics/statistics.js';
 import { kindOf } from '../../problems/index.js';
 import type { PolicyFigures } from '../../run/index.js';
 import { fixed } from '../../schedule/strategies/fixed.js';
-import { policyNamed } from '../../translate/policies/index.js';
+import { attentionLabel, policyNamed } from '../../translate/policies/index.js';
 import { type Block, type Cell, type Section, seedEstimate, slug, type Table, textColumn } from '../document.js';
 import { type BleuLatencyCurve, bleuLatencyFigure } from '../figures/curves.js';
 import { MOST_CURVES, stylesFor } from '../figures/figure.js';
+import { isAblation } from '../labels.js';
 import { commonDecoding } from '../measures.js';
 import { corpusOf, type Setting } from '../settings.js';
 import { isPapersMethod, type ReportView } from '../view.js';
@@ -85,7 +86,7 @@ function waitCurves({ data }: ReportView): (Omit<BleuLatencyCurve, 'style'> & { 
   const decoding = commonDecoding(data);
   if (decoding === undefined) return [];
   const compared = trainedSettings(data).filter(
-    (setting) => setting.strategy === fixed.name || isPapersMethod(setting),
+    (setting) => setting.strategy === fixed.name || (isPapersMethod(setting) && !isAblation(setting)),
   );
   return [...groupBy(compared, ({ label }) => label)].flatMap(([label, settings]) => {
     const points = waitPoints(settings, decoding).map(({ all, ...point }) => ({ ...point, ...WITHOUT_BAND }));
@@ -97,9 +98,7 @@ function waitCurves({ data }: ReportView): (Omit<BleuLatencyCurve, 'style'> & { 
 function nameOf({ setting, figures: [one] }: Measured): string {
   const policy = nameIn(one);
   const { label = policy, labels } = policyNamed(policy) ?? {};
-  if (labels === undefined) return label;
-  const attention = String(setting.keys.get('problem.attention') ?? policy);
-  return labels[attention] ?? attention;
+  return labels === undefined ? label : attentionLabel(String(setting.keys.get('problem.attention') ?? policy));
 }
 
 /** Of `wait-k:3`, `wait-k`. */
@@ -115,7 +114,11 @@ function told(name: string, group: readonly Measured[]): Map<string, Measured[]>
   const aspects = [modelOf, decodingOf].filter(
     (aspect) => !(aspect === modelOf && group.every(hasPointPerModel)) && new Set(group.map(aspect)).size > 1,
   );
-  return groupBy(group, (one) => [name, ...aspects.map((aspect) => aspect(one))].join(', '));
+  return groupBy(group, (one) => {
+    const words = aspects.map((aspect) => aspect(one));
+    // ITST (latencyWeight 1) says already that it is ITST.
+    return (words[0]?.startsWith(name) ? words : [name, ...words]).join(', ');
+  });
 }
 
 /** Whether the curve of its policy goes through models that were trained for different latencies. */

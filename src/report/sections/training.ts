@@ -1,6 +1,6 @@
 import { mean, standardDeviation } from '../../metrics/index.js';
 import { groupBy } from '../../metrics/statistics.js';
-import { type LoggedEpisodes, type ValidationMeasure, validationMeasure } from '../../run/index.js';
+import type { LoggedEpisodes, ValidationMeasure } from '../../run/index.js';
 import { strategyNamed } from '../../schedule/index.js';
 import {
   absent,
@@ -17,7 +17,7 @@ import {
 import { shownEpisodes, type TaskDistribution, taskDistributionFigure } from '../figures/bars.js';
 import { type CurvePoint, type LearningCurve, learningCurvesFigure } from '../figures/curves.js';
 import { isAblation, WITHOUT } from '../labels.js';
-import { estimateOf, headline, type Measure } from '../measures.js';
+import { estimateOf, headline, type Measure, measureOf } from '../measures.js';
 import type { SeriesReader } from '../reader.js';
 import { isChosen, type ReportedRun } from '../runs.js';
 import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
@@ -69,7 +69,7 @@ function distributionOf(setting: Setting, reader: SeriesReader, kind: string): T
 
 function learningCurves(view: ReportView): Block[] {
   const { data, reader, methods, leftOut } = view;
-  const measure = validationMeasure(data.settings[0]?.runs[0]?.config ?? {});
+  const measure = measureOf(data.settings);
   return mainsOf(data).map((main): Block => {
     const curves = methods.flatMap(({ label, style }): LearningCurve[] => {
       const setting = settingOf(data, label, main);

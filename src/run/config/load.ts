@@ -72,7 +72,13 @@ export const commonKeys = {
     minDelta: z.number().min(0).default(0).describe('Smallest change that counts as an improvement.'),
   }).describe('Ending a run that no longer improves on the main task.'),
   logging: section({
-    everySteps: z.int().min(1).default(100).describe('Steps between two lines of training figures in metrics.jsonl.'),
+    everySteps: z
+      .int()
+      .min(1)
+      .default(100)
+      .describe(
+        'Steps between two lines of training figures in metrics.jsonl; at first fewer: 1, 2, 5, 10, and so on.',
+      ),
     tensorboard: z.boolean().default(true).describe('Write TensorBoard event files besides metrics.jsonl.'),
     progressSeconds: z
       .number()

@@ -1,4 +1,4 @@
-import { Gradients, type LearningRate, type Training } from '../../optim/index.js';
+import { Gradients } from '../../optim/index.js';
 import type { Snapshot } from '../../run/index.js';
 import {
   type Assignment,
@@ -12,17 +12,23 @@ import {
   type Status,
   spacedPlaces,
   stateOnly,
-  type Task,
   trainingInfluence,
 } from '../../schedule/index.js';
 import { type Batch, column, pairCount, selectPairs } from '../corpus/batches.js';
 import type { PairedSequences } from '../corpus/corpus.js';
 import { FEATURES, MainLosses, writeFeatureRows } from '../features.js';
-import { inOrder, RewardGradients, rewardPieces } from '../loss-evaluation.js';
+import { RewardGradients, rewardPieces } from '../loss-evaluation.js';
 import { evaluationMode, requireStart } from '../model/config.js';
 import { targetTokens } from '../model/transformer.js';
 import { saveMonotonic, transformerParameters, warmStartMonotonic } from '../trained.js';
-import { createTraining, type ProblemOptions, TrainingData, translationLearningRate } from '../training.js';
+import {
+  type CorpusParts,
+  CorpusProblem,
+  createTraining,
+  type ProblemOptions,
+  TrainingData,
+  translationLearningRate,
+} from '../training.js';
 import {
   latencyTasks,
   latencyWeights,
@@ -47,7 +53,7 @@ import {
  * the latency sets the trade-off between latency and quality. There is one task, or one for each of several weights: the
  * loss of a pair on a task is ℓ + λ_T·latency + λ_var·variance, so that one pass gives its losses on all tasks.
  */
-export class MonotonicProblem implements Problem<readonly Batch[]> {
+export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<readonly Batch[]> {
   readonly features: readonly FeatureGroup[];
   /** From the task in which latency costs least. */
   readonly curriculum = { easiest: 'first', until: 'main' } as const;
@@ -59,8 +65,9 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
 
   private constructor(
     private readonly config: MonotonicConfig,
-    private readonly parts: Parts,
+    parts: Parts,
   ) {
+    super(parts);
     const { training, data } = parts;
     const several = parts.tasks.length > 1;
     this.features = several
@@ -116,22 +123,6 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     }
   }
 
-  get tasks(): readonly Task[] {
-    return this.parts.tasks;
-  }
-
-  get main(): number {
-    return this.parts.main;
-  }
-
-  nextBatch(): readonly Batch[] {
-    return this.parts.data.next();
-  }
-
-  sizeOf(batches: readonly Batch[]): number {
-    return pairCount(batches);
-  }
-
   /** With one task there is nothing to schedule, so no features. */
   async writeFeatures(
     batches: readonly Batch[],
@@ -183,10 +174,6 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     return -(await this.validationFigures()).objective;
   }
 
-  observe(performance: number): void {
-    this.parts.learningRate.observe(performance);
-  }
-
   /** Losses and expected latency of the validation data. */
   validationFigures(): Promise<CorpusFigures> {
     const { evaluation, data } = this.parts;
@@ -209,15 +196,6 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
 
   mainLosses(batches: readonly Batch[]): Promise<Float32Array> {
     return this.losses === undefined ? this.lossesOn(batches, this.main) : this.losses.exact(batches);
-  }
-
-  validationBatches(): Generator<readonly Batch[]> {
-    return this.batchesOf(this.parts.data.valid);
-  }
-
-  /** Copies what `capture` reads into memory. */
-  settle(): Promise<void> {
-    return this.parts.training.settle();
   }
 
   /** With one task, the state of version 0.1.0: place in the data and nothing else. */
@@ -249,9 +227,9 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
     saveMonotonic(folder, data.corpus.languages, model);
   }
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await (await this.gradientProgram)?.close();
-    for (const resource of [...this.parts.opened].reverse()) await resource.close();
+    await super.close();
   }
 
   /** λ of a task. */
@@ -336,10 +314,6 @@ export class MonotonicProblem implements Problem<readonly Batch[]> {
       },
     });
   }
-
-  private *batchesOf(pairs: PairedSequences): Generator<readonly Batch[]> {
-    for (const batch of inOrder(pairs, this.parts.data.tokens)) yield [batch];
-  }
 }
 
 interface DataState {
@@ -348,17 +322,9 @@ interface DataState {
   readonly turn: number;
 }
 
-/** The parts of a problem. */
-interface Parts {
-  readonly tasks: readonly Task[];
-  readonly main: number;
+interface Parts extends CorpusParts {
   readonly model: MonotonicModel;
-  readonly data: TrainingData;
-  readonly training: Training;
-  readonly learningRate: LearningRate;
   readonly evaluation: MonotonicEvaluation;
-  /** What must be closed, in reverse order. */
-  readonly opened: readonly { close(): void | Promise<void> }[];
 }
 
 /** Names of the two additional losses, by the trained policy. */

@@ -54,6 +54,12 @@ export function policyNamed(name: string): PolicyDescription | undefined {
   return policies.find((policy) => policy.name === name);
 }
 
+/** What reports call a model that learned when to read, by the `problem.attention` that it was trained with. */
+export function attentionLabel(attention: string): string {
+  const named = policies.find(({ labels = {} }) => attention in labels);
+  return named?.labels?.[attention] ?? policyNamed(attention)?.label ?? attention;
+}
+
 /**
  * Reads `wait-k:3`, `wait-if-diff:initial=2,step=1`, `adaptive:min=1,max=10,from=1,to=0` or `monotonic`. Settings may
  * be omitted, and may be lists, `wait-k:1,3,5` or `wait-if-diff:initial=2,4,step=1,2`, which stand for all combinations.

@@ -3,41 +3,112 @@ import { InputError } from '../../errors.js';
 /** A space of the text that its neighbours do not imply. */
 const blankMark = '▁';
 
-/** Chinese word segmentation with Jieba's dictionary and its hidden Markov model for unknown words; spaces are left out. */
-export async function jiebaSegmenter(): Promise<(text: string) => string[]> {
-  const pieces = await jiebaPieces();
-  return (text) => pieces(text).filter((word) => !isBlank(word));
+/** Cuts Chinese text into words. */
+export interface ChineseSegmenter {
+  /** Words of a text. `before`: the text before it, with a space between the two; undefined if there is none. */
+  cut(text: string, before?: string): string[];
+  /** Words of a sentence while its characters arrive; together they are those of `cut`. */
+  arriving(): ArrivingChinese;
+}
+
+export interface ArrivingChinese {
+  /** Words that are settled by these characters: whatever may follow, Jieba cuts what is here in the same way. */
+  push(text: string): string[];
+  end(): string[];
 }
 
 /**
- * The same, such that `joinChinese` restores the text: a space next to a word in Latin letters, digits or ASCII signs is
- * `▁`. Between two Chinese words a space is dropped as before, and between two words in Latin letters or digits it is
- * implied; therefore what Jieba splits inside such a word, as Z ü rich, is joined again.
+ * Segmentation with Jieba's dictionary and its hidden Markov model for unknown words. Spaces are left out.
  *
- * @param before the text before this one, with a space between the two; undefined if there is none
+ * With `spaces`, `joinChinese` gives the text back: a space beside a word in Latin letters, digits or ASCII signs is
+ * `▁`. Between two Chinese words a space is left out as before, and between two words in Latin letters or digits it goes
+ * without saying, which is why what Jieba cuts inside of such a word, as Z ü rich, is put together again.
  */
-export async function spacedJiebaSegmenter(): Promise<(text: string, before?: string) => string[]> {
-  const pieces = await jiebaPieces();
-  return (text, before) => {
-    const words: string[] = [];
-    let last = before?.trimEnd() || undefined;
-    let gap = last !== undefined;
-    for (const piece of pieces(text)) {
-      if (isBlank(piece)) {
-        gap = true;
-        continue;
-      }
-      const implied = last !== undefined && needsGap(last, piece);
-      const within = words.length > 0 && !gap && (implied || /^\p{M}/u.test(piece));
-      const dropped = last === undefined || (endsWide.test(last) && startsWide.test(piece));
-      if (within) words[words.length - 1] += piece;
-      else if (gap && !implied && !dropped) words.push(blankMark, piece);
-      else words.push(piece);
-      last = piece;
-      gap = false;
-    }
-    return words;
+export async function chineseSegmenter({ spaces = false }: { spaces?: boolean } = {}): Promise<ChineseSegmenter> {
+  const jieba = await openJieba();
+  const joiner = (before?: string) => (spaces ? new SpacedWords(before) : new BareWords());
+  return {
+    cut: (text, before) => {
+      const words = joiner(before);
+      return [...jieba.cut(text).flatMap((piece) => words.push(piece)), ...words.end()];
+    },
+    arriving: () => {
+      const words = joiner();
+      const settling = new SettlingPieces(jieba);
+      return {
+        push: (text) => {
+          const settled = settling.push(text);
+          return settled.length === 0 ? [] : [...settled.flatMap((piece) => words.push(piece)), ...words.settled()];
+        },
+        end: () => [...settling.end().flatMap((piece) => words.push(piece)), ...words.end()],
+      };
+    },
   };
+}
+
+/** Words that Jieba's pieces make, one after the other. */
+interface WordJoiner {
+  push(piece: string): string[];
+  /** What is complete if no combining mark follows. */
+  settled(): string[];
+  end(): string[];
+}
+
+class BareWords implements WordJoiner {
+  push(piece: string): string[] {
+    return isBlank(piece) ? [] : [piece];
+  }
+
+  settled(): string[] {
+    return [];
+  }
+
+  end(): string[] {
+    return [];
+  }
+}
+
+class SpacedWords implements WordJoiner {
+  /** The last piece, or what stands before the text. */
+  private last: string | undefined;
+  private gap: boolean;
+  /** A word that the next piece may belong to. */
+  private open = '';
+
+  constructor(before?: string) {
+    this.last = before?.trimEnd() || undefined;
+    this.gap = this.last !== undefined;
+  }
+
+  push(piece: string): string[] {
+    if (isBlank(piece)) {
+      this.gap = true;
+      return this.end();
+    }
+    const { last, gap } = this;
+    const implied = last !== undefined && needsGap(last, piece);
+    const dropped = last === undefined || (endsWide.test(last) && startsWide.test(piece));
+    this.last = piece;
+    this.gap = false;
+    if (this.open !== '' && (implied || /^\p{M}/u.test(piece))) {
+      this.open += piece;
+      return [];
+    }
+    const done = this.end();
+    if (gap && !implied && !dropped) done.push(blankMark);
+    this.open = piece;
+    return done;
+  }
+
+  settled(): string[] {
+    return endsNarrow.test(this.open) ? [] : this.end();
+  }
+
+  end(): string[] {
+    const { open } = this;
+    this.open = '';
+    return open === '' ? [] : [open];
+  }
 }
 
 /** Chinese is written without spaces; between two words in Latin letters or digits one is needed, and `▁` is one. */
@@ -49,8 +120,11 @@ export function joinChinese(words: readonly string[]): string {
 }
 
 function needsGap(before: string, word: string): boolean {
-  return /[\p{Script=Latin}\p{Nd}]$/u.test(before) && /^[\p{Script=Latin}\p{Nd}]/u.test(word);
+  return endsNarrow.test(before) && /^[\p{Script=Latin}\p{Nd}]/u.test(word);
 }
+
+/** Letters and digits between which a space is written. */
+const endsNarrow = /[\p{Script=Latin}\p{Nd}]$/u;
 
 const isBlank = (piece: string): boolean => piece.trim() === '';
 
@@ -59,11 +133,107 @@ const wide = '[\\p{Script=Han}\\u3000-\\u303f\\uff00-\\uff0f\\uff1a-\\uff20\\uff
 const endsWide = new RegExp(`${wide}$`, 'u');
 const startsWide = new RegExp(`^${wide}`, 'u');
 
-/** All of a text in pieces, spaces included. */
-async function jiebaPieces(): Promise<(text: string) => string[]> {
+/**
+ * Jieba's pieces of a text while it arrives. A piece is settled where its end is a wall, which nothing to come can move:
+ *
+ * - between two characters of which one is punctuation or a space, where Jieba begins anew;
+ * - where no word of the dictionary reaches across it, be it one that is only begun, so that the most likely path has a
+ *   part on each side, and where the path comes to it with a word of several characters. After single characters there is
+ *   none, because the hidden Markov model looks at all of a run of them together.
+ */
+class SettlingPieces {
+  private held: string[] = [];
+
+  constructor(private readonly jieba: OpenJieba) {}
+
+  push(text: string): string[] {
+    this.held.push(...text);
+    const wall = this.lastWall();
+    return wall === 0 ? [] : this.jieba.cut(this.held.splice(0, wall).join(''));
+  }
+
+  end(): string[] {
+    return this.jieba.cut(this.held.splice(0).join(''));
+  }
+
+  /** Characters before the last wall. The one after it must be known: a combining mark belongs to what is before. */
+  private lastWall(): number {
+    const { held } = this;
+    const { words, begun } = this.jieba.dictionary();
+    let reached = 0;
+    let last = 0;
+    for (let end = 1; end < held.length; end++) {
+      reached = Math.max(reached, this.reach(end - 1, words, begun));
+      if (/\p{M}/u.test(held[end])) continue;
+      if (outside.test(held[end - 1]) || outside.test(held[end])) last = end;
+      else if (reached <= end && this.endsInWord(held.slice(last, end).join(''))) last = end;
+    }
+    return last;
+  }
+
+  /** Where the longest word of the dictionary ends that begins at `from`; ∞ if what has arrived may be the beginning of one. */
+  private reach(from: number, words: ReadonlySet<string>, begun: ReadonlySet<string>): number {
+    const { held } = this;
+    let furthest = from + 1;
+    let text = held[from];
+    for (let end = from + 1; begun.has(text); end++) {
+      if (end === held.length) return Number.POSITIVE_INFINITY;
+      if (outside.test(held[end])) break;
+      text += held[end];
+      if (words.has(text)) furthest = end + 1;
+    }
+    return furthest;
+  }
+
+  /** Whether the most likely path ends with a word of several characters; letters and digits are joined only later. */
+  private endsInWord(text: string): boolean {
+    const word = this.jieba.path(text).at(-1) ?? '';
+    return /^.{2,}$/u.test(word) && /\p{Script=Han}/u.test(word);
+  }
+}
+
+/** Spaces and punctuation, at which Jieba cuts whatever is beside them. */
+const outside = /[\s\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65“”‘’…—,;:!?()"]/u;
+
+interface OpenJieba {
+  /** All of a text in pieces, spaces included. */
+  cut(text: string): string[];
+  /** The same by the dictionary alone, without the hidden Markov model. */
+  path(text: string): string[];
+  /** Words of the dictionary, and the beginnings of longer ones. */
+  dictionary(): Dictionary;
+}
+
+interface Dictionary {
+  readonly words: ReadonlySet<string>;
+  readonly begun: ReadonlySet<string>;
+}
+
+async function openJieba(): Promise<OpenJieba> {
   const { Jieba, dict } = await loadJieba();
   const jieba = Jieba.withDict(dict);
-  return (text) => jieba.cut(text, true);
+  let read: Dictionary | undefined;
+  return {
+    cut: (text) => jieba.cut(text, true),
+    path: (text) => jieba.cut(text, false),
+    dictionary: () => {
+      read ??= readDictionary(new TextDecoder().decode(dict));
+      return read;
+    },
+  };
+}
+
+/** A line of the dictionary is a word, its frequency and its class. */
+function readDictionary(text: string): Dictionary {
+  const words = new Set<string>();
+  const begun = new Set<string>();
+  for (const line of text.split('\n')) {
+    const [word] = line.split(' ', 1);
+    words.add(word);
+    const characters = Array.from(word);
+    for (let n = 1; n < characters.length; n++) begun.add(characters.slice(0, n).join(''));
+  }
+  return { words, begun };
 }
 
 async function loadJieba() {

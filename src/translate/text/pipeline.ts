@@ -33,7 +33,7 @@ export interface TextPipeline {
   readonly config: PipelineConfig;
   /** In `decode`, a token such as a comma may be attached to the previous word: a word is complete when the next begins. */
   readonly attaches: boolean;
-  /** Its text arrives character by character: the language has no spaces, and characters are its tokens. */
+  /** Its text arrives character by character: the language has no spaces, and characters or Jieba's words are its tokens. */
   readonly byCharacter: boolean;
   /** Tokens before byte pair encoding. */
   words(line: string): string[];
@@ -47,8 +47,7 @@ export interface TextPipeline {
   decode(tokens: readonly string[]): string;
   /**
    * Encodes a sentence while its words arrive. The tokens are those of `encode` for the whole line, except where a rule
-   * looks beyond a word: punctuation that normalising moves across a space, protected patterns with spaces, and
-   * Jieba, which sees each arriving piece alone.
+   * looks beyond a word: punctuation that normalising moves across a space, and protected patterns with spaces.
    */
   wordEncoder(): WordEncoder;
   /**
@@ -60,9 +59,10 @@ export interface TextPipeline {
 
 export interface WordEncoder {
   /**
-   * Tokens that become final with the next word. A word ending in a full stop or an apostrophe may be the end of the
-   * sentence or not, which Moses treats differently, so it is held back until the next word or the end. `joined`: there
-   * is no space before it, as between characters that arrive one by one (`TextPipeline.byCharacter`).
+   * Tokens that the next word settles. A word ending in a full stop or an apostrophe may be the end of the sentence or
+   * not, which Moses treats differently, so it is held back until the next word or the end; so is a word of Jieba's until
+   * nothing that follows can change it. `joined`: there is no space before it, as between characters that arrive one by
+   * one (`TextPipeline.byCharacter`).
    */
   push(word: string, joined?: boolean): string[];
   end(): string[];
@@ -95,13 +95,16 @@ export async function textPipeline(config: PipelineConfig, data: PipelineData = 
   return {
     config,
     attaches: tokenizer.attaches,
-    byCharacter: config.tokenizer.kind === 'char' && latencyUnit(config.language) === 'char',
+    byCharacter: /^(char|jieba)$/.test(config.tokenizer.kind) && latencyUnit(config.language) === 'char',
     words,
     segment,
     encode: (line) => segment(words(line)),
     join,
     decode,
-    wordEncoder: () => wordEncoder(tokenizer, clean, units, prefix),
+    wordEncoder: () =>
+      tokenizer.arriving === undefined
+        ? wordEncoder(tokenizer, clean, units, prefix)
+        : arrivingEncoder(tokenizer.arriving, clean, units, prefix),
     textDecoder: () => textDecoder(decode, segmenter !== undefined),
   };
 }
@@ -153,6 +156,39 @@ function wordEncoder(
       held = null;
       first = true;
       begun = false;
+      return tokens;
+    },
+  };
+}
+
+/** The encoder of a tokeniser that cuts what arrives itself. */
+function arrivingEncoder(
+  begin: NonNullable<WordTokenizer['arriving']>,
+  clean: (text: string) => string,
+  segment: (words: readonly string[]) => string[],
+  prefix: readonly string[],
+): WordEncoder {
+  let arriving = begin();
+  let [first, begun] = [true, false];
+  const encode = (words: readonly string[]): string[] => {
+    if (words.length === 0) return [];
+    const tokens = segment(words);
+    if (begun) return tokens;
+    begun = true;
+    return [...prefix, ...tokens];
+  };
+  return {
+    push(word, joined = false) {
+      const current = clean(word).trim();
+      if (current === '') return [];
+      const gap = first || joined ? '' : ' ';
+      first = false;
+      return encode(arriving.push(gap + current));
+    },
+    end() {
+      const tokens = encode(arriving.end());
+      arriving = begin();
+      [first, begun] = [true, false];
       return tokens;
     },
   };

@@ -1,6 +1,6 @@
 import { Tokenizer } from '@huggingface/tokenizers';
 import { InputError } from '../../errors.js';
-import { jiebaSegmenter, joinChinese, spacedJiebaSegmenter } from './jieba.js';
+import { type ArrivingChinese, chineseSegmenter, joinChinese } from './jieba.js';
 import { type MosesOptions, mosesTokenizer, type Surroundings } from './moses-tokenizer.js';
 import { sentencePieceTokenizer } from './sentencepiece.js';
 import { Vocabulary } from './vocabulary.js';
@@ -28,7 +28,9 @@ export interface WordTokenizer {
   join(tokens: readonly string[]): string;
   /** The tokens of this word depend on the word after it. */
   readonly looksAhead: (word: string) => boolean;
-  /** In `join`, a token such as a comma may be attached to the previous word. */
+  /** Tokens of a line whose characters arrive one by one, where words depend on what comes after them. */
+  readonly arriving?: () => ArrivingChinese;
+  /** In `join`, a token may be glued to the word before it, as a comma is. */
   readonly attaches: boolean;
 }
 
@@ -67,9 +69,10 @@ export async function wordTokenizer(
         attaches: true,
       };
     case 'jieba': {
-      const cut = config.spaces ? await spacedJiebaSegmenter() : await jiebaSegmenter();
+      const { cut, arriving } = await chineseSegmenter(config);
       return {
         tokenize: (text, { previous }) => cut(text, previous),
+        arriving,
         join: joinChinese,
         looksAhead: never,
         attaches: true,
