@@ -65,7 +65,7 @@ export function LineChart({ title, x: xName, y: yName, series, about }: LineChar
   `;
 }
 
-/** A value that is read off a chart, with the name and the colour of what it belongs to. */
+/** A value read off a chart, with the name and colour of its series. */
 interface ReadValue {
   readonly name: string;
   readonly value: string;
@@ -73,12 +73,12 @@ interface ReadValue {
 }
 
 export interface ReadoutProps {
-  /** The place that is pointed at; undefined: none. */
+  /** The position of the pointer; undefined: none. */
   readonly at: string | undefined;
   readonly values: readonly ReadValue[];
 }
 
-/** The values at the place that is pointed at. Several lie over what is below, which does not move. */
+/** The values at the pointer. Several are overlaid, so that the page below does not move. */
 export function Readout({ at, values }: ReadoutProps) {
   return html`
     <p class="readout" aria-live="polite">
@@ -96,14 +96,14 @@ export function Readout({ at, values }: ReadoutProps) {
   `;
 }
 
-/** A patch of colour beside a name. */
+/** A patch of colour next to a name. */
 export function Swatch({ color, fill }: { color?: number; fill?: string }) {
   return html`<svg class="swatch" viewBox="0 0 12 8" aria-hidden="true">
     <rect class=${color === undefined ? undefined : `series-${color}`} fill=${fill} width="12" height="8" rx="2" />
   </svg>`;
 }
 
-/** The values of all curves at a place: of each the last point up to there. */
+/** The values of all curves at a position: the last point of each up to there. */
 function valuesAt(at: number, series: readonly Series[]): ReadValue[] {
   return series.flatMap(({ name, color, points }) => {
     const point = points.findLast(([value]) => value <= at);

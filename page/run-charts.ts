@@ -99,7 +99,7 @@ export function shortName(id: string): string {
   return id.slice(id.lastIndexOf('/') + 1);
 }
 
-/** Short names where they tell the runs apart, else the whole ones. */
+/** Short names if they are unique, otherwise full ones. */
 export function namesOf(runs: readonly { readonly id: string }[]): ReadonlyMap<string, string> {
   const short = runs.map(({ id }) => shortName(id));
   return new Map(

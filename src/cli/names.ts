@@ -46,7 +46,7 @@ function shippedNames(under: string): string[] {
     .map((name) => basename(name, '.yaml'));
 }
 
-/** What a typing mistake could have turned into the path: another entry of its folder, or of a folder like its own. */
+/** What a typo could have turned into the path: another entry of its folder, or of a similar folder. */
 export function nearestFile(path: string): string | undefined {
   const [folder, name] = [dirname(path), basename(path)];
   if (!isFolder(folder)) {

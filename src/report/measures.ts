@@ -60,7 +60,7 @@ export function measureOf([first]: readonly Setting[]): ValidationMeasure {
   return validationMeasure(run?.config ?? {}, run?.info);
 }
 
-/** The same as people read it, such as a loss. */
+/** The same for display, such as a loss. */
 export function shownValidation({ settings }: DataSet): Measure {
   const { name, better, shown } = measureOf(settings);
   return { name, digits: 4, better, of: (run, setting) => shown(performanceMeasure.of(run, setting)) };

@@ -7,7 +7,7 @@ export const limits = {
   messageBurst: 400,
   addressMessagesPerSecond: 500,
   addressMessageBurst: 1000,
-  /** Sentences that a connection can have under way: settings side by side. */
+  /** Concurrent sentences of a connection, for settings side by side. */
   lanes: 4,
   /** Concurrent sentences on the whole server. */
   streams: 200,

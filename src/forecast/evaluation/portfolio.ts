@@ -118,7 +118,7 @@ export function backtestSettings(config: BacktestConfig, calendar: readonly stri
 function barsPerYear(calendar: readonly string[], daily: number): number {
   if (isDaily(calendar)) return daily;
   const days = dayNumbers(calendar);
-  // One bar more than gaps: a week of bars spans seven days from the first to the first of the next.
+  // One more bar than gaps: a week of bars spans seven days from the first to the first of the next.
   const span = (days[days.length - 1] - days[0]) * (days.length / Math.max(1, days.length - 1));
   return Math.round((days.length * 365.25) / Math.max(1, span));
 }

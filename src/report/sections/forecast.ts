@@ -82,9 +82,9 @@ function backtestTable({ data }: ReportView, id: string, evaluated: readonly Set
     id: `${id}-backtest`,
     title: 'Backtest',
     caption:
-      "Test part, a portfolio of the highest forecasts, as many as are held, of which so many are replaced a day (in qlib's " +
-      'manner). Traded at the close of the given day, unless it says open, t being the day of the forecast. At the close of t ' +
-      'itself the forecast is made: an upper bound that cannot be executed. An evaluation that does not say where it traded did so at t + 1, whether or not the label ' +
+      "Test part, a portfolio of the highest forecasts with the given number held and replaced per day (in qlib's " +
+      'manner). Traded at the close of the given day, or at its open if stated; t is the day of the forecast. The close of t ' +
+      'is the one that the forecast uses: an upper bound that cannot be executed. An evaluation that does not say when it traded did so at t + 1, whether or not the label ' +
       'begins there: evaluate the run again. Per cent a year, added up and not ' +
       'compounded: return after costs, excess over the benchmark before and after costs. Information ratio of the excess ' +
       'after costs; drawdown of the portfolio, daily turnover and invested share of the portfolio in per cent; ' +

@@ -30,7 +30,7 @@ export interface WordTokenizer {
   readonly looksAhead: (word: string) => boolean;
   /** Tokens of a line whose characters arrive one by one, where words depend on what comes after them. */
   readonly arriving?: () => ArrivingChinese;
-  /** In `join`, a token may be glued to the word before it, as a comma is. */
+  /** In `join`, a token such as a comma may be attached to the previous word. */
   readonly attaches: boolean;
 }
 
