@@ -31,8 +31,8 @@ export interface Estimate {
 }
 
 /**
- * Estimates how long the trainings will take: one run of each kind is trained for some seconds in a temporary folder. Runs are of
- * one kind if they have the same problem, model and batches, and a strategy that costs the same.
+ * Estimates how long the trainings will take: one run of each kind is trained for some seconds in a temporary folder.
+ * Runs are of one kind if they have the same problem, model and batches, and a strategy that costs the same.
  */
 export async function estimate(runs: readonly PlannedRun[], options: EstimateOptions): Promise<Estimate> {
   const kinds = groupBy(runs, kindOf);

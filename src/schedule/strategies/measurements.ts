@@ -54,20 +54,21 @@ function median(values: Float32Array): number {
 }
 
 /**
- * The last measurements of `influence`: features of some samples, and the slopes and sizes of their losses on all tasks.
+ * The last measurements of `influence`: features of some samples, and the slopes and sizes of their losses on all
+ * tasks.
  *
- * The gradient of a squared error ℓ = e² is a direction times a size, ∇ℓ = 2e·∇e. The credit of a decision has a part for
- * each: how consistently the direction agrees with the main task's, and the noise added by an unusually large loss,
+ * The gradient of a squared error ℓ = e² is a direction times a size, ∇ℓ = 2e·∇e. The credit of a decision has a part
+ * for each: how consistently the direction agrees with the main task's, and the noise added by an unusually large loss,
  *
  *     credit_iT = d̂_iT ∕ ρ − ½ max(0, min(ℓ_iT ∕ ℓ̄ᵢ, LARGEST) − NORMAL),   d̂ = d ∕ √(d² + s_T²),   d = √ℓ(θ + u) − √ℓ(θ − u)
  *
- * with ℓ̄ᵢ the current mean training loss, or the sample's median loss over its tasks if that is larger: a sample
- * that is hard for all tasks is no reason to avoid one of them; a label far worse than its siblings is. An optimiser that
- * normalises its step, as Adam does, moves the main loss by S ∕ √N with the mean slope S of what is trained and the mean
- * square N of its gradients: its logarithm has the derivative r ∕ S − r² ∕ 2N by the probability of a decision;
- * this is a version that is robust to outliers. d̂ is about sign: a label of pure noise has a mean of 0, however
- * large its gradients are. On average the credit is 1 for the best task, 0 for a useless one, and far less for labels
- * whose noise makes large gradients.
+ * with ℓ̄ᵢ the current mean training loss, or the sample's median loss over its tasks if that is larger: a sample that
+ * is hard for all tasks is no reason to avoid one of them; a label far worse than its siblings is. An optimiser that
+ * normalises its step, as Adam does, moves the main loss by S ∕ √N with the mean slope S of what is trained and the
+ * mean square N of its gradients: its logarithm has the derivative r ∕ S − r² ∕ 2N by the probability of a decision;
+ * this is a version that is robust to outliers. d̂ is about sign: a label of pure noise has a mean of 0, however large
+ * its gradients are. On average the credit is 1 for the best task, 0 for a useless one, and far less for labels whose
+ * noise makes large gradients.
  */
 export class Measurements {
   private kept: Measurement[] = [];

@@ -21,8 +21,8 @@ export interface ArrivingChinese {
  * Segmentation with Jieba's dictionary and its hidden Markov model for unknown words. Spaces are left out.
  *
  * With `spaces`, `joinChinese` gives the text back: a space beside a word in Latin letters, digits or ASCII signs is
- * `▁`. Between two Chinese words a space is left out as before, and between two words in Latin letters or digits it goes
- * without saying, which is why what Jieba cuts inside of such a word, as Z ü rich, is put together again.
+ * `▁`. Between two Chinese words a space is dropped as before, and between two words in Latin letters or digits it is
+ * implied; therefore what Jieba splits inside such a word, as Z ü rich, is joined again.
  */
 export async function chineseSegmenter({ spaces = false }: { spaces?: boolean } = {}): Promise<ChineseSegmenter> {
   const jieba = await openJieba();
