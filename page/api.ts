@@ -7,7 +7,7 @@ import type { PageDevice } from './runtimes.js';
 export type { RunReport, RunSummary, SchedulerView, TranslationOffer };
 
 /**
- * Where the files of a static site are, as its document says; undefined with a server. There models run in the page, and
+ * Where the files of a static site are, according to its document; undefined with a server. There models run in the page, and
  * there are no runs to watch. `docs/site/live.mjs` writes the files.
  */
 export const siteFiles = document.documentElement.dataset.files;
@@ -19,7 +19,7 @@ export const fetchRuns = (): Promise<readonly RunSummary[]> => getJson('/api/run
 
 export const fetchRun = (id: string): Promise<RunReport> => getJson(`/api/run?run=${encodeURIComponent(id)}`);
 
-/** What the scheduler of a run prefers, or why that cannot be told. */
+/** What the scheduler of a run prefers, or why that is unknown. */
 export const fetchScheduler = (id: string): Promise<SchedulerView | { readonly reason: string }> =>
   getJson(`/api/scheduler?run=${encodeURIComponent(id)}`);
 
@@ -61,7 +61,7 @@ async function checked(response: Response): Promise<Response> {
   throw new Error(typeof said?.message === 'string' ? said.message : `the server answers ${response.status}`);
 }
 
-/** Does something at once and again and again, as long as the page is looked at. */
+/** Does something at once and then repeatedly while the page is visible. */
 export function usePolling(active: boolean, about: string, poll: () => Promise<void>, period = 2000): void {
   useEffect(() => {
     if (!active) return;

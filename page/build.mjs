@@ -1,6 +1,6 @@
 /**
  * Bundles the page into dist/page: `main.js`, what runs a model in the page as separate chunks that are loaded when
- * they are first wanted, the style, and the WebAssembly of ONNX Runtime, compressed: without WebGPU (14 MB become 4), and
+ * first needed, the style, and the WebAssembly of ONNX Runtime, compressed: without WebGPU (14 MB become 4), and
  * with it (27 become 7). Of the two builds with WebGPU this is the one for all browsers that have it; the other needs
  * WebAssembly that can be suspended.
  */

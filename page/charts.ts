@@ -4,10 +4,10 @@ import { html } from './html.js';
 
 export interface Series {
   readonly name: string;
-  /** Which of the colours it has. */
+  /** Index of its colour. */
   readonly color: number;
   readonly points: readonly (readonly [x: number, y: number])[];
-  /** Names of the points, shown beside them. */
+  /** Labels of the points. */
   readonly labels?: readonly string[];
 }
 
@@ -21,7 +21,7 @@ export interface LineChartProps {
   readonly about?: ComponentChildren;
 }
 
-/** Curves over a common axis; nothing where there is nothing to draw. */
+/** Curves over a common axis; nothing if there is nothing to draw. */
 export function LineChart({ title, x: xName, y: yName, series, about }: LineChartProps) {
   const [at, setAt] = useState<number>();
   const places = series.flatMap((one) => one.points.map(([value]) => value));
@@ -65,7 +65,7 @@ export function LineChart({ title, x: xName, y: yName, series, about }: LineChar
   `;
 }
 
-/** A value that is read off a chart, with the name and the colour of what it belongs to. */
+/** A value read off a chart, with the name and colour of its series. */
 interface ReadValue {
   readonly name: string;
   readonly value: string;
@@ -73,12 +73,12 @@ interface ReadValue {
 }
 
 export interface ReadoutProps {
-  /** The place that is pointed at; undefined: none. */
+  /** The position of the pointer; undefined: none. */
   readonly at: string | undefined;
   readonly values: readonly ReadValue[];
 }
 
-/** The values at the place that is pointed at. Several lie over what is below, which does not move. */
+/** The values at the pointer. Several are overlaid, so that the page below does not move. */
 export function Readout({ at, values }: ReadoutProps) {
   return html`
     <p class="readout" aria-live="polite">
@@ -96,14 +96,14 @@ export function Readout({ at, values }: ReadoutProps) {
   `;
 }
 
-/** A patch of colour beside a name. */
+/** A patch of colour next to a name. */
 export function Swatch({ color, fill }: { color?: number; fill?: string }) {
   return html`<svg class="swatch" viewBox="0 0 12 8" aria-hidden="true">
     <rect class=${color === undefined ? undefined : `series-${color}`} fill=${fill} width="12" height="8" rx="2" />
   </svg>`;
 }
 
-/** The values of all curves at a place: of each the last point up to there. */
+/** The values of all curves at a position: the last point of each up to there. */
 function valuesAt(at: number, series: readonly Series[]): ReadValue[] {
   return series.flatMap(({ name, color, points }) => {
     const point = points.findLast(([value]) => value <= at);
@@ -178,7 +178,7 @@ const HEIGHT = 236;
 const LEFT = 52;
 const BOTTOM = 32;
 
-/** Up to so many points are marked one by one. */
+/** Up to this many points are marked individually. */
 const DOTS = 40;
 
 export interface HeatMapProps {
@@ -267,7 +267,7 @@ export interface FiguresTableProps {
   readonly rows: readonly { readonly name: string; readonly figures: Readonly<Record<string, number | null>> }[];
 }
 
-/** One row a run, one column a figure; nothing where there are no rows. */
+/** One row per run, one column per figure; nothing if there are no rows. */
 export function FiguresTable({ title, rows }: FiguresTableProps) {
   if (rows.length === 0) return null;
   const columns = [...new Set(rows.flatMap(({ figures }) => Object.keys(figures)))];
@@ -292,7 +292,7 @@ export function FiguresTable({ title, rows }: FiguresTableProps) {
   `;
 }
 
-/** A number for display: three or four digits that matter, a dash for what is not there. */
+/** A number for display: three or four significant digits, a dash if missing. */
 export function figure(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   if (Number.isInteger(value)) return String(value);
@@ -301,7 +301,7 @@ export function figure(value: number | null | undefined): string {
   return value.toFixed(size < 1 ? 3 : size < 100 ? 2 : 1);
 }
 
-/** A linear map from values to places on a chart, with round values to mark. */
+/** A linear map from values to positions on a chart, with round values for ticks. */
 export interface Scale {
   (value: number): number;
   readonly ticks: readonly number[];
@@ -319,7 +319,7 @@ export function linearScale(values: readonly number[], from: number, to: number,
   return Object.assign(scale, { ticks, label: (tick: number) => (isPlain ? tick.toFixed(decimals) : figure(tick)) });
 }
 
-/** The smallest and the largest, apart from each other. */
+/** Minimum and maximum, made distinct. */
 function extent(values: readonly number[]): [number, number] {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const value of values) {

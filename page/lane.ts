@@ -18,7 +18,7 @@ export interface LaneProps {
   readonly setting: LaneSetting;
   readonly state: LaneState;
   readonly translation: TranslationOffer;
-  /** What a person made of the sentence, if that is known. */
+  /** A human translation of the sentence, if known. */
   readonly reference: string | undefined;
   /** While a sentence is in progress, the policy can change and the model cannot. */
   readonly busy: boolean;
@@ -86,7 +86,7 @@ const HINTS: Readonly<Record<LaneState['phase'], string>> = {
   failed: '',
 };
 
-/** The language for a reader's voice; those of the toy pair are none. */
+/** The language for screen readers; those of the toy pair have none. */
 function knownLanguage(language: string | undefined): string | undefined {
   return language !== undefined && /^[a-z]{2}(?:-|$)/i.test(language) ? language : undefined;
 }
@@ -168,7 +168,7 @@ export interface TimedEvent extends LiveEvent {
   readonly at: number;
 }
 
-/** What a lane shows of its sentence. */
+/** What a lane shows about its sentence. */
 export interface LaneState {
   readonly phase: 'idle' | 'opening' | 'running' | 'done' | 'failed';
   readonly events: readonly TimedEvent[];
@@ -177,7 +177,7 @@ export interface LaneState {
   readonly before?: string;
   /** What computes, if the model runs in this page. */
   readonly runsOn?: string;
-  /** What went wrong, or what has to be known about the result. */
+  /** An error, or a note about the result. */
   readonly message?: string;
 }
 
@@ -212,14 +212,14 @@ export function changeLane(state: LaneState, change: LaneChange): LaneState {
   }
 }
 
-/** While the user types, what was taken back last stays in view. */
+/** While the user types, what was last withdrawn stays in view. */
 function longer({ text, before = '' }: LaneState): string {
   return text.length >= before.length ? text : before;
 }
 
 const ENDED_EARLY = 'The model ended the sentence before all of it had been read.';
 
-/** How far writing is behind reading: a step to the right for each READ, one up for each WRITE. */
+/** How far writing lags behind reading: a step to the right for each READ, one up for each WRITE. */
 function Staircase({ events }: { events: readonly LiveEvent[] }) {
   const last = events.at(-1);
   const size = Math.max(8, last?.read ?? 0, last?.written ?? 0);
@@ -246,14 +246,14 @@ function Staircase({ events }: { events: readonly LiveEvent[] }) {
 
 const SIDE = 100;
 
-/** A word with the space behind it, and whether the other text has it too, in the same order. */
+/** A word with the space after it, and whether the other text also has it, in the same order. */
 interface Piece {
   readonly word: string;
   readonly space: string;
   readonly isShared: boolean;
 }
 
-/** A text whose words that the other text does not have are marked. */
+/** A text with the words marked that the other text does not have. */
 export function Marked({ text, other }: { text: string; other: string | undefined }) {
   if (other === undefined) return text;
   return html`${pieces(text, other).map(({ word, space, isShared }) =>
@@ -261,7 +261,7 @@ export function Marked({ text, other }: { text: string; other: string | undefine
   )}`;
 }
 
-/** What of a text is not the beginning of another, word by word. */
+/** The rest of a text after its common prefix with another, by words. */
 export function takenBack(before: string, now: string): string {
   const [old, current] = [before.split(/(?<=\s)/u), now.split(/(?<=\s)/u)];
   let same = 0;

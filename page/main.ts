@@ -24,7 +24,7 @@ function App() {
     document.title = `${TABS[tab]} · tcts`;
   }, [tab]);
   if (siteFiles !== undefined) return html`<main><${TranslateTab} active /></main>`;
-  // Both stay in the document: a sentence keeps being translated while one looks at the runs.
+  // Both stay in the document: translation continues while the runs are shown.
   return html`
     <header>
       <h1>tcts</h1>

@@ -41,7 +41,7 @@ async function open(run: string): Promise<PageModel> {
 
 async function openOn(run: string, { device, title }: ChosenDevice): Promise<PageModel> {
   const runtime = await Runtime.load(device);
-  // The next sentence opens the model again, on what is left.
+  // The next sentence reopens the model on the remaining device.
   void runtime.ended.then(() => models.delete(run));
   const files = new Set(await fetchModelFiles(run, device));
   const text = async (name: string) => (await fetchModelFile(run, name, device)).text();

@@ -14,7 +14,7 @@ import {
 } from './charts.js';
 import { Explain, html, TERMS } from './html.js';
 
-/** Everything that there is to see of some runs, side by side. */
+/** All charts of some runs, side by side. */
 export function RunCharts({ runs, colors }: { runs: readonly RunReport[]; colors: ReadonlyMap<string, number> }) {
   const names = namesOf(runs);
   const nameOf = ({ id }: RunReport) => names.get(id) ?? id;
@@ -49,7 +49,7 @@ export function RunCharts({ runs, colors }: { runs: readonly RunReport[]; colors
       )}
       ${runs.map(
         (run) => html`<${HeatMap}
-          title=${runs.length > 1 ? `Tasks that were chosen: ${nameOf(run)}` : 'Tasks that were chosen'}
+          title=${runs.length > 1 ? `Tasks chosen: ${nameOf(run)}` : 'Tasks chosen'}
           rows=${run.tasks}
           columns=${run.episodes.map(({ episode, distribution }) => ({ name: String(episode), shares: distribution }))}
           about=${html`<${Explain} what="the tasks" text=${TERMS.tasks} />`}
@@ -74,7 +74,7 @@ export function measureOf({ validation }: Measured): NonNullable<RunSummary['val
   return validation ?? { name: 'validation performance', better: 'higher' };
 }
 
-/** A performance as what was measured: a loss is minus the performance. */
+/** The measured figure behind a performance: a loss is minus the performance. */
 export function shown(run: Measured, performance: number | null): number | null {
   return performance === null || measureOf(run).better === 'higher' ? performance : -performance;
 }
@@ -99,7 +99,7 @@ export function shortName(id: string): string {
   return id.slice(id.lastIndexOf('/') + 1);
 }
 
-/** Short names where they tell the runs apart, else the whole ones. */
+/** Short names if they are unique, otherwise full ones. */
 export function namesOf(runs: readonly { readonly id: string }[]): ReadonlyMap<string, string> {
   const short = runs.map(({ id }) => shortName(id));
   return new Map(
@@ -107,7 +107,7 @@ export function namesOf(runs: readonly { readonly id: string }[]): ReadonlyMap<s
   );
 }
 
-/** The loss of single updates; of whole episodes where those are all there is. */
+/** The loss of single updates, or of whole episodes if there is nothing else. */
 function lossPoints({ losses, episodes }: RunReport): readonly (readonly [number, number | null])[] {
   return losses.length > 1 ? losses : episodes.map(({ step, loss }) => [step, loss]);
 }
@@ -148,7 +148,7 @@ function forecastTables(
 /** Evaluations by what they are of, the split and the data, wherever these lie. */
 function byData<T extends Evaluated>(all: readonly T[], what: string): [title: string, members: T[]][] {
   const groups = grouped(all, ({ split, data }) => `${split} ${data?.digest ?? ''}`);
-  const nameOf = ([{ split, data }]: T[]) => `${what}: ${split} of ${data?.name ?? 'data that were not recorded'}`;
+  const nameOf = ([{ split, data }]: T[]) => `${what}: ${split} of ${data?.name ?? 'unrecorded data'}`;
   return groups.map((members) => {
     const name = nameOf(members);
     const isUnique = groups.filter((others) => nameOf(others) === name).length === 1;

@@ -103,7 +103,7 @@ function groupsOf(runs: readonly RunSummary[]): [group: string, runs: RunSummary
   return [...groups];
 }
 
-/** Which runs have come to an end since. */
+/** Which runs have ended since. */
 function changes(before: readonly RunSummary[], now: readonly RunSummary[]): string {
   const ended = now.filter(({ id, state }) => {
     const was = before.find((run) => run.id === id)?.state;
@@ -132,8 +132,8 @@ const ENDED: Readonly<Partial<Record<RunSummary['state'], string>>> = {
 };
 
 const STATE_HELP: Readonly<Partial<Record<RunSummary['state'], string>>> = {
-  interrupted: 'Stopped from its terminal; everything is saved. Go on with: tcts train --resume',
-  killed: 'It says that it is training, but no process is at work. Go on with: tcts train --resume',
+  interrupted: 'Stopped from its terminal; everything is saved. Continue with: tcts train --resume',
+  killed: 'Marked as training, but no process is running. Continue with: tcts train --resume',
 };
 
 interface RunGroupProps {
@@ -193,13 +193,13 @@ function duration(seconds: number): string {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** What is training now, else the newest. */
+/** The runs that are training, otherwise the newest. */
 function firstChoice(runs: readonly RunSummary[]): string {
   const byAge = [...runs].sort((a, b) => (b.created ?? '').localeCompare(a.created ?? ''));
   return (byAge.find(({ state }) => state === 'running') ?? byAge[0]).id;
 }
 
-/** A run keeps its colour as long as it is chosen; a new one gets the first that is free. */
+/** A run keeps its colour while selected; a new one gets the first free one. */
 function colorsOf(chosen: readonly string[], known: Map<string, number>): ReadonlyMap<string, number> {
   for (const id of known.keys()) if (!chosen.includes(id)) known.delete(id);
   for (const id of chosen) {

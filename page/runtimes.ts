@@ -12,8 +12,8 @@ export interface ChosenDevice {
 }
 
 /**
- * WebGPU where the browser has a real graphics card for it, else WebAssembly. `?device=` in the address decides first, and
- * may ask for a card in software. What has failed in this page is not taken again.
+ * WebGPU if the browser has a real graphics card, otherwise WebAssembly. `?device=` in the address overrides this and
+ * may request a software card. A device that has failed in this page is not used again.
  */
 export async function chooseDevice(): Promise<ChosenDevice> {
   const wanted = new URLSearchParams(location.search).get('device') ?? 'auto';
@@ -52,7 +52,7 @@ async function findCard(): Promise<{ name: string; software: boolean } | undefin
     // The runtime would not say why a card refuses.
     (await adapter.requestDevice()).destroy();
     const { vendor = '', architecture = '', description = '' } = adapter.info ?? {};
-    // Browsers tell little of the card, so that people cannot be told apart by it.
+    // Browsers reveal little about the card, to prevent fingerprinting.
     const known = description || `${vendor} ${architecture}`.trim() || 'a card without a name';
     const software = adapter.info?.isFallbackAdapter ?? adapter.isFallbackAdapter ?? false;
     return { name: software ? `${known}, in software` : known, software };
@@ -101,7 +101,7 @@ type Ort = typeof import('onnxruntime-web');
 /** ONNX Runtime on a device of the page. Each has its own file, which is loaded when it is first used. */
 export class Runtime {
   private static readonly loaded = new Map<PageDevice, Promise<Runtime>>();
-  /** It has failed: what it has opened is of no use any more. */
+  /** It has failed: what it has opened is no longer usable. */
   readonly ended: Promise<void>;
   private end!: () => void;
   /** The end of what was started last. */
@@ -129,8 +129,8 @@ export class Runtime {
 
   /** Loads a program that was exported for this device. */
   async open(onnx: Uint8Array): Promise<InferenceSession> {
-    // WebAssembly computes what WebGPU has no kernel for. It is not named beside it: the runtime would take it in the
-    // place of a WebGPU that fails, without a word.
+    // WebAssembly computes what WebGPU has no kernel for. It is not listed as well: the runtime would silently use it
+    // instead of a WebGPU that fails.
     const options = { executionProviders: [this.device], logSeverityLevel: ERRORS } as const;
     const session = await this.alone(() => this.ort.InferenceSession.create(onnx, options));
     if (this.device === 'webgpu' && this.lost === undefined) {
@@ -159,15 +159,15 @@ export class Runtime {
   private tensor({ data, shape }: Value) {
     const { Tensor } = this.ort;
     if (!(data instanceof BigInt64Array)) return new Tensor('float32', data as Float32Array, [...shape]);
-    // Programs for WebGPU have 32-bit integers in the place of 64-bit ones.
+    // Programs for WebGPU have 32-bit integers instead of 64-bit ones.
     return this.device === 'webgpu'
       ? new Tensor('int32', Int32Array.from(data, Number), [...shape])
       : new Tensor('int64', data, [...shape]);
   }
 
   /**
-   * One call after the other: the runtime cannot be entered again while it waits for the card. A card that is lost answers
-   * nobody: what waits for it fails, and it is not asked again.
+   * One call at a time: the runtime is not reentrant while it waits for the card. A lost card answers
+   * nothing: pending calls fail, and it is not used again.
    */
   private alone<T>(call: () => Promise<T>): Promise<T> {
     const called = this.last.then(() => {

@@ -6,7 +6,7 @@ import { beginInPage, beginOnServer, type SentenceSession, type SessionListener 
 interface UnderWay {
   /** When its first word was sent; undefined before. */
   began?: number;
-  /** By lane; one that is done is taken out. */
+  /** By lane; finished ones are removed. */
   readonly sessions: Map<string, SentenceSession>;
   /** Typed words that have been sent, in all lanes the same. */
   readonly sent: string[];
@@ -99,7 +99,7 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
     push(more);
     own.sent.push(...more);
   };
-  /** Begins with the words when typing pauses: a word that is being changed is another one at every key. */
+  /** Starts with the words when typing pauses: a word being edited changes with every key. */
   const beginSoon = (words: readonly string[]) => {
     clearTimeout(restart.current);
     restart.current = setTimeout(() => {
@@ -115,7 +115,7 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
     states,
     /** When words arrived, and the end, in milliseconds after the first. */
     arrivals,
-    /** The sentence that was played or is complete; empty while one types. */
+    /** The sentence that was played or is complete; empty while typing. */
     sentence,
     busy,
     stop,
@@ -133,7 +133,7 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
       });
     },
     /**
-     * Takes in the words that have been typed since. Where words that were sent are no longer on the screen, the
+     * Processes the words typed since. If words that were sent are no longer on the screen, the
      * sentence is read again: what is written is the same up to the first word that changed.
      */
     follow(text: string) {
@@ -187,7 +187,7 @@ function changeLanes(states: LaneStates, { lane, change }: { lane: string; chang
   return { ...states, [lane]: changeLane(states[lane] ?? emptyLane, change) };
 }
 
-/** Plays words one by one at a pace that may change on the way. */
+/** Plays words one by one at a pace that may change. */
 class Player {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private at = 0;
@@ -195,7 +195,7 @@ class Player {
   constructor(
     private readonly words: readonly string[],
     private readonly on: { word(word: string): void; end(): void },
-    /** Words a second, asked for before each word. */
+    /** Words per second, queried before each word. */
     private readonly pace: () => number,
   ) {}
 

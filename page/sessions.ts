@@ -12,10 +12,10 @@ export interface SessionListener {
   onError(message: string): void;
 }
 
-/** A sentence under way, wherever its model runs. */
+/** A sentence being translated, wherever its model runs. */
 export interface SentenceSession {
   /**
-   * The model is open; what it runs on, if that is in this page. Never rejects: what goes wrong is told to the listener.
+   * The model is open; its device, if it runs in this page. Never rejects: errors go to the listener.
    */
   readonly ready: Promise<string | undefined>;
   push(words: readonly string[]): void;
@@ -116,7 +116,7 @@ function failAll(message: string): void {
   }
 }
 
-/** A sentence that is translated in the page itself. What that takes is loaded when it is first wanted. */
+/** A sentence translated in the page itself. The code for that is loaded on first use. */
 export const beginInPage: BeginSession = (run, policy, listener) => {
   let stopped = false;
   const fail = (error: unknown) => {

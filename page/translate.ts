@@ -11,7 +11,7 @@ import { Timeline } from './timeline.js';
 export function TranslateTab({ active }: { active: boolean }) {
   const [translation, setTranslation] = useState<TranslationOffer>();
   const [failure, setFailure] = useState<string>();
-  // Again and again: a model that has just been trained appears by itself. A static site stays as it is.
+  // Repeatedly: a newly trained model appears by itself. A static site does not change.
   usePolling(
     active && (siteFiles === undefined || translation === undefined),
     '',
@@ -199,7 +199,7 @@ function secondSetting({ run, place, policy }: LaneSetting): LaneSetting {
   };
 }
 
-/** Why a text is no sentence to translate; undefined if it is. */
+/** Why a text cannot be translated; undefined if it can. */
 function tooLong(text: string): string | undefined {
   if (text.length > MOST_CHARACTERS) {
     return `A sentence can have ${MOST_CHARACTERS.toLocaleString('en')} characters here; this text has ${text.length.toLocaleString('en')}.`;
@@ -214,7 +214,7 @@ function tooLong(text: string): string | undefined {
 
 const MOST_CHARACTERS = 5000;
 
-/** All that a link holds of this tab. */
+/** The settings of this tab in a link. */
 function linkOf(text: string, pace: number, lanes: readonly LaneSetting[]): URLSearchParams {
   const settings = new URLSearchParams();
   if (text !== '') settings.set('text', text);

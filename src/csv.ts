@@ -17,7 +17,7 @@ export async function readCsvRows(file: string, delimiter: string, row: CsvRow):
   const parser = parse({ ...taking(row), delimiter });
   const stages = isGzip(file) ? [createGunzip()] : [];
   try {
-    // Every record is taken by on_record and none is left to read: let the empty output flow, or the end never comes.
+    // on_record consumes every record: drain the empty output, or the end never comes.
     parser.resume();
     await pipeline([createReadStream(file, { highWaterMark: 1 << 18 }), ...stages, parser]);
   } catch (error) {
@@ -25,7 +25,7 @@ export async function readCsvRows(file: string, delimiter: string, row: CsvRow):
   }
 }
 
-/** The rows of a CSV file, gzipped where its name ends in `.gz`, in UTF-8 or else Latin-1; blanks around cells go. */
+/** The rows of a CSV file, gzipped where its name ends in `.gz`, in UTF-8 or else Latin-1; blanks around cells are trimmed. */
 export function readCsvTable(file: string): { readonly cells: readonly string[]; readonly line: number }[] {
   const rows: { cells: readonly string[]; line: number }[] = [];
   const bytes = readBytes(file);
@@ -38,7 +38,7 @@ export function readCsvTable(file: string): { readonly cells: readonly string[];
   return rows;
 }
 
-/** The number in a cell; NaN for what stands for a missing value, undefined for anything else. */
+/** The number in a cell; NaN for a missing value, undefined for anything else. */
 export function csvNumber(text: string): number | undefined {
   const x = Number(text);
   if (x > 0 && x < Number.POSITIVE_INFINITY && NUMBER.test(text)) return x;

@@ -8,12 +8,12 @@ const deviceNames = ['cpu', 'webgpu', 'cuda'] as const;
 /** One of them. */
 export type DeviceName = (typeof deviceNames)[number];
 
-/** What a user can ask for: `auto` is a device where it gains. */
+/** What a user can choose: `auto` uses a device if it helps. */
 export const deviceChoices = ['auto', ...deviceNames] as const;
 /** One of those. */
 export type DeviceChoice = (typeof deviceChoices)[number];
 
-/** Parameters from which on a model is faster on a card than on a processor; smaller ones wait for each operation. */
+/** Number of parameters from which a model is faster on a card; smaller ones wait for each operation. */
 const LARGE = 2_000_000;
 
 /** The device for a model of this many parameters. */
@@ -22,14 +22,14 @@ export function deviceFor(choice: DeviceChoice, parameters: number): DeviceName 
   return parameters >= LARGE && graphicsCards().some(({ software }) => !software) ? 'webgpu' : 'cpu';
 }
 
-/** A graphics card, or what plays one. */
+/** A graphics card, or a software one. */
 export interface GraphicsCard {
   readonly name: string;
-  /** It is computed by the processor: right, and slow. */
+  /** It runs on the processor: correct, but slow. */
   readonly software: boolean;
 }
 
-/** The graphics cards that the operating system knows; WebGPU uses the one that its driver lists first. */
+/** The graphics cards known to the operating system; WebGPU uses the first one its driver lists. */
 export function graphicsCards(): GraphicsCard[] {
   const chosen = process.env.VK_ICD_FILENAMES ?? process.env.VK_DRIVER_FILES;
   if (chosen !== undefined && /swiftshader|lvp|lavapipe/i.test(chosen)) {
@@ -81,7 +81,7 @@ function textOf(file: string): string {
   }
 }
 
-/** What must be there for a device, in words that can be acted on. */
+/** What a device needs, as advice. */
 const NEEDED: Readonly<Record<Exclude<DeviceName, 'cpu'>, string>> = {
   webgpu:
     'expected a graphics card with a driver for Vulkan, Metal or Direct3D 12 (on Debian: mesa-vulkan-drivers, or the ' +
@@ -97,11 +97,11 @@ export function deviceMissing(device: DeviceName, error: unknown): InputError | 
   return new InputError(`there is no device ${device} on this machine, ${NEEDED[device]}`, { key: 'device' });
 }
 
-/** What the runtime says where a device or its driver is not there. */
+/** Messages of the runtime if a device or its driver is missing. */
 const MISSING =
   /Failed to get a WebGPU adapter|No supported adapters|Failed to load (?:shared )?library|cuda(?:rt|nn|blas)?\b.*(?:fail|not found|error)|OrtSessionOptionsAppendExecutionProvider/i;
 
-/** What went wrong while a device was computing, in one sentence; undefined: it was not the device. */
+/** An error of a device while computing, as one sentence; undefined: it was not the device. */
 export function deviceFailure(device: DeviceName, error: unknown): DeviceError | undefined {
   if (device === 'cpu' || !(error instanceof Error)) return undefined;
   const [reason] = error.message.split('\n');

@@ -68,7 +68,7 @@ export function writeFileAtomic(
 }
 
 /**
- * A new name in a folder, which tells whose it is. A short one: one derived from a long file name could exceed what the
+ * A new name in a folder that identifies its owner. It is short: one derived from a long file name could exceed what the
  * file system allows.
  */
 export function temporaryFile(folder: string): string {
@@ -97,7 +97,7 @@ export function removeAbandoned(folder: string): void {
 /** Those of earlier versions had no owner. */
 const TEMPORARY = /^\.[0-9a-f]{16}(?:\.([0-9a-f]{8})\.(\d+))?\.tmp$/;
 
-/** Where the numbers of processes have their meaning: a host, or a container of it. */
+/** The scope of process ids: a host, or a container on it. */
 function machine(): string {
   let space = '';
   try {
@@ -108,7 +108,7 @@ function machine(): string {
   return createHash('sha256').update(`${hostname()} ${space}`).digest('hex').slice(0, 8);
 }
 
-/** Whether there is a process of this number on this machine. */
+/** Whether there is a process with this id on this machine. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -118,7 +118,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Makes a folder and those above it, as far as they are not there. */
+/** Makes a folder and its missing parents. */
 export function makeFolder(path: string): void {
   try {
     makeWithParents(resolve(path));
@@ -134,7 +134,7 @@ function makeWithParents(path: string): void {
   try {
     mkdirSync(path);
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process may have created it in the meantime.
     if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }
@@ -173,7 +173,7 @@ export function readText(path: string): string {
   }
 }
 
-/** What the operating system refused, as a sentence with the path and its `code`; any other error is returned as it is. */
+/** An operating system error as a sentence with the path and its `code`; any other error is returned unchanged. */
 export function fileError(error: unknown, verb: 'read' | 'write', path: string): unknown {
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error;
   const code = String(error.code);
@@ -221,7 +221,7 @@ export function syncFolder(folder: string): void {
 
 /**
  * Opens a regular file for reading. Anything else is an `InputError`: a pipe could keep its reader waiting forever, a
- * device could have no end. What was opened is what is looked at, so that nothing can be put in its place meanwhile.
+ * device could have no end. The opened file itself is checked, so it cannot be swapped in the meantime.
  */
 export function openRegular(path: string): number {
   const folder = confinement.getStore();
@@ -232,7 +232,7 @@ export function openRegular(path: string): number {
   try {
     const stat = fstatSync(file);
     if (!stat.isFile()) throw new InputError(`expected a regular file, found ${kindOf(stat)}`, { file: path });
-    // A folder on the way may have become a link since.
+    // A parent folder may have become a link since.
     if (folder !== undefined && realPathWithin(folder, path) !== real) throw leadsOut(path);
     return file;
   } catch (error) {
@@ -304,15 +304,15 @@ export function builtFile(path: string): string {
 
 /** A line of a file. */
 export interface FileLine {
-  /** Without its newline; valid until the next line is asked for. Undefined if it is longer than any of ours. */
+  /** Without its newline; valid until the next line is read. Undefined if it is longer than any of ours. */
   readonly bytes: Buffer | undefined;
-  /** Offset of the byte behind its newline. */
+  /** Offset of the byte after its newline. */
   readonly end: number;
 }
 
 /**
- * The lines of a file from a byte on, read piece by piece: the file may be larger than memory. A last line without its
- * newline is one that is being written, or whose writing was cut off: it is left out.
+ * The lines of a file from an offset on, read in pieces: the file may be larger than memory. A last line without its
+ * newline is still being written or was cut off: it is skipped.
  */
 export function* fileLines(path: string, from = 0): Generator<FileLine> {
   const file = attempt(path, () => openRegular(path));
@@ -323,10 +323,10 @@ export function* fileLines(path: string, from = 0): Generator<FileLine> {
   }
 }
 
-/** As `fileLines`, of a file that is open. */
+/** As `fileLines`, for an open file. */
 export function* openFileLines(file: number, from: number, path: string): Generator<FileLine> {
   let buffer = Buffer.allocUnsafe(PIECE);
-  /** What of the buffer is filled, and where in the file it begins. */
+  /** The filled part of the buffer, and its offset in the file. */
   let [filled, start] = [0, from];
   let isSkipping = false;
   for (;;) {
@@ -340,7 +340,7 @@ export function* openFileLines(file: number, from: number, path: string): Genera
       isSkipping = false;
       line = end + 1;
     }
-    // What is left is the beginning of a line, and goes to the front.
+    // The rest is the start of a line and moves to the front.
     if (line === 0 && filled >= LONGEST) isSkipping = true;
     if (isSkipping) line = filled;
     buffer.copyWithin(0, line, filled);
@@ -365,6 +365,6 @@ function attempt<T>(path: string, action: () => T): T {
 
 const NEWLINE = 10;
 
-/** Bytes that are read at a time, and of the longest line that is kept. */
+/** Bytes read at a time, and maximum length of a line. */
 const PIECE = 2 ** 20;
 const LONGEST = 2 ** 24;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { InputError } from './errors.js';
 import { builtFile } from './files.js';
 
-/** A `WebAssembly.Memory`, of which TypeScript knows only together with the whole DOM. */
+/** A `WebAssembly.Memory`, which TypeScript declares only as part of the DOM. */
 export interface WasmMemory {
   readonly buffer: ArrayBuffer;
   grow(pages: number): number;
@@ -11,7 +11,7 @@ export interface WasmMemory {
 /**
  * The kernels for arrays of one element type. An array is given by its address in the memory and its number of
  * elements `n`; it is processed in whole 16-byte vectors, so it must be padded to a multiple of 16 bytes (zeros in
- * the padding stay zeros) and is fastest on an address that is one. The equations stand in `assembly/`.
+ * the padding stay zero) and is fastest if its address is one. The equations are in `assembly/`.
  */
 export interface FloatKernels {
   sgd(theta: number, grad: number, buffer: number, n: number, rate: number, l2: number, keep: number): void;
@@ -78,12 +78,12 @@ export interface Kernels {
     dayStep: number,
     rowStep: number,
   ): void;
-  /** What medians are made of: f32 arrays of any length; `out` has room for n + 4. */
+  /** Kernels for medians: f32 arrays of any length; `out` has room for n + 4. */
   readonly medians: MedianKernels;
 }
 
 export interface MedianKernels {
-  /** out ← x ∕ base, what is NaN left out; returns how many are left. */
+  /** out ← x ∕ base, skipping NaN; returns how many remain. */
   knownRatios(x: number, base: number, n: number, out: number): number;
   /** How many elements are less than a bound. */
   countBelow(x: number, n: number, bound: number): number;
@@ -138,15 +138,16 @@ export type MaskHash = 'triple32' | 'portable';
 export type MaskKey = readonly [low: number, high: number, hash?: MaskHash];
 
 /**
- * The dropout masks and other random arrays of one training step, one after the other in their own memory. A step begins with `reset`
- * and, since growing the memory would invalidate the masks already handed out, with `reserve` of all it will ask for.
+ * The dropout masks and other random arrays of one training step, one after the other in their own memory. A step
+ * begins with `reset` and, since growing the memory would invalidate the masks already handed out, with `reserve` of
+ * all it will ask for.
  */
 export class MaskMemory {
   private readonly memory = newMemory(0, MAX_PAGES);
   private readonly kernels = loadKernels(this.memory);
   private used = 0;
 
-  /** Takes back all masks: their arrays will be overwritten. */
+  /** Invalidates all masks: their arrays will be overwritten. */
   reset(): void {
     this.used = 0;
   }
@@ -189,7 +190,7 @@ export class MaskMemory {
     return new Float32Array(this.memory.buffer, start, n);
   }
 
-  /** What a program needs to make a portable array itself: two words of the key and the limit of the share. */
+  /** What a program needs to make a portable array itself: two words of the key and the threshold of the share. */
   portableWords([low, high]: MaskKey, keep = 1): [first: number, second: number, limit: number] {
     const { portableFirst, portableSecond, portableLimit } = this.kernels;
     return [portableFirst(low, high), portableSecond(low, high), portableLimit(keep)];

@@ -1,7 +1,7 @@
 /**
- * Writer of the protocol-buffer wire format (https://protobuf.dev/programming-guides/encoding/), to the extent that ONNX models
- * and TensorBoard events need it. It writes exactly the given fields in the given order: leaving out a field that
- * has its default value is the caller's choice.
+ * Writer of the protocol-buffer wire format (https://protobuf.dev/programming-guides/encoding/), to the extent that
+ * ONNX models and TensorBoard events need it. It writes exactly the given fields in the given order: leaving out a
+ * field that has its default value is the caller's choice.
  *
  * ```ts
  * const node = new ProtoWriter().string(4, 'MatMul');

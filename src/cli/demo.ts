@@ -15,12 +15,12 @@ import { wholeNumber } from './flags.js';
 import { shippedConfig } from './names.js';
 import { nextLines, saying } from './terminal.js';
 
-/** One part of the demo; what it returns is for programs. Undefined if it was interrupted. */
+/** One part of the demo; returns results for `--json`. Undefined if it was interrupted. */
 interface Part {
   readonly title: string;
   readonly about: string;
   run(context: PartContext): Promise<object | undefined>;
-  /** Commands to try with what the part has made in its folder. */
+  /** Commands to try with the part's results. */
   next(folder: string): readonly string[];
 }
 
@@ -218,7 +218,7 @@ const MARKET_STRATEGIES: Readonly<Record<string, string>> = {
   influence: 'influence (scheduled)',
 };
 
-/** What the interval of a difference over the days says. */
+/** Interprets the interval of a difference over the days. */
 function verdict([low, high]: readonly [number, number]): string {
   if (low > 0) return 'scheduling helps, with this seed';
   return high < 0 ? 'scheduling hurts, with this seed' : 'with this seed the days cannot tell them apart';
@@ -226,7 +226,7 @@ function verdict([low, high]: readonly [number, number]): string {
 
 /**
  * The share of each task over the episodes, one row per task and time from left to right: a cell is the mean of the
- * episodes that fall into it, the darker the larger. Behind it stands the share in the last quarter.
+ * episodes that fall into it, the darker the larger. It is followed by the share in the last quarter.
  */
 export function distributionPlot(tasks: readonly string[], episodes: readonly Shares[], width = 60): string {
   const cells = Math.min(width, episodes.length);

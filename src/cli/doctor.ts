@@ -8,11 +8,11 @@ import { toolVersion } from '../run/versions.js';
 import { IR_VERSION, OPSET } from '../tensor/onnx.js';
 import { colorsFor } from './terminal.js';
 
-/** What `tcts doctor` found; `--json` prints it as it is. */
+/** What `tcts doctor` found, in the form that `--json` prints. */
 export interface Diagnosis {
   readonly versions: { tcts: string; node: string; onnxruntime: string; onnxIr: number; onnxOpset: number };
   readonly machine: { cpu: string; cores: number; simd: readonly string[]; memoryGiB: number; freeGiB: number };
-  /** What a configuration that says nothing of it gets: cores in use, and workers that share each batch. */
+  /** Defaults of a configuration: cores in use, and workers that share each batch. */
   readonly defaults: { threads: number; workers: number };
   readonly speed: {
     gemmGflops: Readonly<Record<string, number>>;
@@ -20,7 +20,7 @@ export interface Diagnosis {
   };
   /** Graphics cards, and what WebGPU does on the one that it uses; null if there is none. */
   readonly device: DeviceCheck | null;
-  /** What is absent, and how to get it. Empty when all is well. */
+  /** What is missing, and how to get it. Empty if everything is there. */
   readonly missing: readonly Missing[];
 }
 
@@ -77,7 +77,7 @@ async function diagnose(): Promise<Diagnosis> {
   };
 }
 
-/** A card whose driver does not serve is something that is missing. */
+/** A card without a working driver counts as missing. */
 async function deviceCheck(missing: Missing[]): Promise<DeviceCheck | null> {
   const cards = graphicsCards();
   if (cards.length === 0) return null;
@@ -190,7 +190,7 @@ async function gruSpeed(workers: number): Promise<number> {
   return Math.round(batch / seconds);
 }
 
-/** The shortest of the runs that fit into the time, after one to warm up. */
+/** The fastest of the runs that fit into the time, after a warm-up. */
 async function secondsEach(run: () => Promise<unknown>): Promise<number> {
   await run();
   let best = Number.POSITIVE_INFINITY;
@@ -217,7 +217,7 @@ interface DeviceCheck {
   readonly updatesPerSecond: { readonly cpu: number; readonly device: number };
 }
 
-/** Trains a small GRU on the CPU and on a device, and looks how large a tensor may be. */
+/** Trains a small GRU on the CPU and on a device, and finds the largest possible tensor. */
 async function checkDevice(device: DeviceName, cards: readonly GraphicsCard[]): Promise<DeviceCheck> {
   const cpu = await trainSome('cpu');
   const other = await trainSome(device);

@@ -30,7 +30,7 @@ export function collect(value: string, previous: string[]): string[] {
   return [...previous, value];
 }
 
-/** `--set`, which every verb has that reads a configuration. */
+/** `--set`, for every command that reads a configuration. */
 export function setOption(command: Command): Command {
   return command.option('--set <key=value>', 'override a key of the configuration; may be repeated', collect, []);
 }
@@ -41,9 +41,10 @@ export interface QueueFlags {
 }
 
 /**
- * The options that say which queue is meant. The environment keeps a password out of the list of processes.
+ * The options that select a queue. The environment keeps a password out of the process list.
  *
- * @param asked whether TCTS_QUEUE is not enough: a worker of the queue that is told about it must not queue its own job's parts
+ * @param asked whether TCTS_QUEUE is not enough: a worker of the queue that is told about it must not queue its own
+ *   job's parts
  */
 export function queueOptions(command: Command, asked = false): Command {
   const queue = new Option(
@@ -178,7 +179,7 @@ export function columnsOption(): Option {
   );
 }
 
-/** `--neutralise '{group: sector}'`: what forecasts are to say nothing about; `null` for nothing. */
+/** `--neutralise '{group: sector}'`: what to remove from forecasts; `null` for nothing. */
 export function neutraliseOption(of: string): Option {
   return new Option('--neutralise <map>', of).argParser((text) =>
     text === 'null' ? null : mapOf(text, '--neutralise'),

@@ -9,7 +9,7 @@ interface ImportFlags {
   readonly json?: boolean;
 }
 
-/** `tcts import`: a model that another tool has trained as a run folder. */
+/** `tcts import`: makes a run folder from a model trained with another tool. */
 export function registerImport(program: Command): void {
   const command = program
     .command('import')

@@ -98,7 +98,7 @@ async function draftOf(data: string): Promise<Draft> {
   const { recognisedFormat } = await import('../forecast/formats/index.js');
   const format = recognisedFormat(data)?.schema.shape.format.value;
   if (format !== undefined && !isCsvName(data)) return pricesDraft(format, quoted, data);
-  // Its columns tell prices from another series.
+  // Its columns distinguish prices from other series.
   const columns = columnsOf(data);
   if (!columns.some(({ ours }) => ours === 'close')) return seriesDraft(`{format: csv, path: ${quoted}}`);
   const renamed = columns.filter(({ ours, name }) => ours !== undefined && ours !== name);
@@ -152,7 +152,7 @@ function translationDraft(data: string): Draft {
   };
 }
 
-/** What of a translation problem is chosen. */
+/** The chosen settings of a translation problem. */
 const AUTO: {
   readonly model: Readonly<Record<string, unknown>>;
   readonly batch: { readonly tokens: unknown };
@@ -182,7 +182,7 @@ function forecastDraft(data: string, split: Split, small = true): Draft {
   };
 }
 
-/** Prices of the user's own: the first 60 % of the days to train on, 20 % for validation, 20 % for the test. */
+/** The user's prices: the first 60 % of the days for training, 20 % for validation, 20 % for testing. */
 async function pricesDraft(format: string, quoted: string, path: string, columns = ''): Promise<Draft> {
   const { dataSchema, openPanel } = await import('../forecast/formats/index.js');
   const { parse } = await import('yaml');
@@ -229,7 +229,7 @@ training:                  # ${episodes} × ${steps} updates: about ${Number(min
 `;
 }
 
-/** The problem with its sizes and the extent of a training that may take so long. */
+/** The problem with its sizes and a training length that fits the time. */
 async function sizesFor(problem: string, minutes: number): Promise<{ problem: object; training: Extent }> {
   const { parse } = await import('yaml');
   const { loadTrainConfig, resolveSizes } = await import('./sizing.js');

@@ -14,7 +14,7 @@ export interface LiveTerminal {
 }
 
 /**
- * Translates while somebody types: each word when its space is typed, the rest with Enter. What has been typed can be
+ * Translates while the user types: each word when its space is typed, the rest with Enter. Typed text can be
  * corrected; the sentence is then read again from its first word. Ends with Ctrl-C or Ctrl-D.
  */
 export async function translateLive(
@@ -157,7 +157,7 @@ class LiveSentence {
     return lineIds(this.translator.source, word).includes(special.unk);
   }
 
-  /** A sentence that is too long for the model is told; whoever types can shorten it. */
+  /** Reports a sentence that is too long for the model; the user can shorten it. */
   private async attempt(step: () => Promise<void>): Promise<void> {
     try {
       await step();

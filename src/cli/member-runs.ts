@@ -30,8 +30,8 @@ import { SweepView } from './sweep-run.js';
 import type { TrainingRun, TrainingRunOptions } from './training-run.js';
 
 /**
- * Trains a run that consists of others: those that are finished are left alone, what was interrupted is resumed, and if more
- * data have come since, the windows that they make room for are added.
+ * Trains a run that consists of others: finished ones are kept, interrupted ones resumed, and if more
+ * data have arrived, the windows they make possible are added.
  */
 export async function memberRuns(
   config: TrainConfig,
@@ -47,7 +47,7 @@ export async function memberRuns(
   if (options.until !== undefined) {
     throw new InputError('a run that consists of other runs cannot be paused, found --until', { key: 'problem' });
   }
-  // What is odd in the data is no progress: --quiet does not hide it.
+  // Notes about the data are not progress: --quiet does not hide them.
   for (const line of notes) process.stderr.write(`${line}\n`);
   if (resume) requireSameMembers(folder, members);
   const run = resume ? resumeRun(folder, { config }) : createRun(folder, { config, seed: config.seed });
@@ -99,7 +99,7 @@ export async function memberRuns(
   }
 }
 
-/** What the members come to in validation: the mean of their best performances, so that sweeps can choose by it. */
+/** Validation performance of the whole: the mean of the members' best, so that sweeps can choose by it. */
 function meanBest(results: readonly (TrainingResult | undefined)[]): TrainingResult['best'] {
   const found = results.flatMap((result) => result?.best ?? []);
   if (found.length === 0) return null;
@@ -110,7 +110,7 @@ function meanBest(results: readonly (TrainingResult | undefined)[]): TrainingRes
   };
 }
 
-/** Refuses to continue where members have vanished or changed: their models would no longer be those of the configuration. */
+/** Refuses to continue if members have vanished or changed: their models would no longer match the configuration. */
 function requireSameMembers(run: string, members: readonly Member[]): void {
   for (const before of readMembers(run) ?? []) {
     const now = members.find(({ name }) => name === before.name);
@@ -176,7 +176,7 @@ async function trainMembers(
   }
 }
 
-/** The process of a member whose parent was killed saves itself and ends: it is given the time to. */
+/** A member whose parent was killed saves its state and ends; it gets time for that. */
 async function released(member: string): Promise<void> {
   for (let waited = 0; isRunning(member) && waited < PATIENCE; waited += LOOK) await sleep(LOOK);
 }
@@ -203,7 +203,7 @@ function jobOf(config: TrainConfig, member: MemberRun, run: string): Job {
   return { name: member.name, folder, config: resolvedYaml(own), after: [], cores: coresOf(config) };
 }
 
-/** A member that is there keeps the path that it was started with, from whatever folder the tool is run now. */
+/** An existing member keeps the path it was started with, regardless of the current folder. */
 function startOf({ startsFrom }: MemberRun, run: string, folder: string): { readonly warmStart?: unknown } {
   if (startsFrom === undefined) return {};
   const { warmStart = memberFolder(run, startsFrom) } = isRun(folder)

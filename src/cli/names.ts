@@ -30,7 +30,7 @@ export function configFile(given: string, under = ''): string {
   throw new InputError(`the configuration file ${given} cannot be read: does not exist${hint}`);
 }
 
-/** The run folder that is meant: a path, or its name in `runs`. What is neither is left to whoever opens it. */
+/** The run folder: a path, or its name in `runs`. Anything else is left to the code that opens it. */
 export function runFolder(given: string): string {
   if (existsSync(given)) return given;
   const named = join('runs', given);
@@ -46,7 +46,7 @@ function shippedNames(under: string): string[] {
     .map((name) => basename(name, '.yaml'));
 }
 
-/** What a typing mistake could have turned into the path: another entry of its folder, or of a folder like its own. */
+/** What a typo could have turned into the path: another entry of its folder, or of a similar folder. */
 export function nearestFile(path: string): string | undefined {
   const [folder, name] = [dirname(path), basename(path)];
   if (!isFolder(folder)) {

@@ -223,7 +223,7 @@ function request(flags: Flags, side: Side): LanguageRequest {
   const vocabularyFile = oneOf(flags.vocab, side, '--vocab');
   const tokenizerFile = oneOf(flags.tokenizerJson, side, '--tokenizer-json');
   const tokenizerJson = tokenizerFile === undefined ? undefined : readText(tokenizerFile);
-  // A damaged file is named now, not by a later step that knows its content alone.
+  // Report a damaged file now, not in a later step that knows only its content.
   if (tokenizerJson !== undefined) huggingFaceTokenizer(tokenizerJson, tokenizerFile);
   const spmFile = oneOf(flags.spm, side, '--spm');
   const sentencePiece = spmFile === undefined ? undefined : readBytes(spmFile);
@@ -261,7 +261,7 @@ function tokenizerConfig(flags: Flags, side: Side, usesBpe: boolean): TokenizerC
   };
 }
 
-/** Languages without spaces are split into characters, unless byte pair encoding is to find their units. Both are said. */
+/** Languages without spaces are split into characters, unless byte pair encoding finds their units; a note reports either. */
 function tokenizerFor(language: string, side: Side, usesBpe: boolean): ChosenTokenizer {
   if (latencyUnit(language) === 'word') return 'moses';
   if (!usesBpe) {

@@ -53,7 +53,7 @@ export interface ProbeRunOptions extends Omit<ProbePlanOptions, 'budget' | 'seed
   /** Share of the updates of a training. */
   readonly budget: number;
   readonly quiet: boolean;
-  /** Takes lines for the user, before the probe begins. */
+  /** Shows lines to the user before the probe begins. */
   readonly say: (line: string) => void;
 }
 
@@ -78,7 +78,7 @@ export interface Speed {
   readonly passes: number;
 }
 
-/** Runs the branches that the folder does not hold yet. Each is kept as soon as it ends: a kill costs one branch. */
+/** Runs the branches that the folder does not have yet. Each is stored as soon as it ends: a kill costs one branch. */
 export async function probeRun(config: TrainConfig, options: ProbeRunOptions): Promise<ProbeRun> {
   const { folder, quiet, say } = options;
   makeFolder(folder);
@@ -220,7 +220,7 @@ async function updateMain(problem: Problem): Promise<void> {
   await problem.train(batch, { tasks, weights: new Float32Array(size).fill(1) });
 }
 
-/** Some updates, a validation and some choices of the strategy, after which the problem is as it was. */
+/** Some updates, a validation and some choices of the strategy, after which the problem is restored. */
 async function trial(problem: Problem, config: TrainConfig): Promise<Omit<Speed, 'create'>> {
   await problem.settle?.();
   const saved = copySnapshot(problem.capture());
@@ -251,8 +251,8 @@ async function trial(problem: Problem, config: TrainConfig): Promise<Omit<Speed,
 }
 
 /**
- * Median of as many as eleven of what follows the first, which is slow, within three seconds: of the mean, one pause of a
- * machine that others use would make several times as much.
+ * Median of up to eleven runs after the slow first one, within three seconds: with the mean, one pause on a
+ * shared machine would multiply the result.
  */
 async function secondsEach(action: () => Promise<void>): Promise<number> {
   await action();
@@ -331,7 +331,7 @@ export function writeProbeResult(folder: string, result: ProbeResult, name: stri
   );
 }
 
-/** Table, answer and expectation, as they are printed. */
+/** Table, answer and expectation as text. */
 export function probeText(result: ProbeResult): string {
   return [
     `Gain in the main task's validation performance over a branch, mean of ${result.plan.seeds.length} seeds:`,

@@ -88,7 +88,7 @@ async function probeCommand(given: string, flags: ProbeFlags): Promise<void> {
 
 const HEADING = '# Written by tcts probe';
 
-/** Before anything is run: nothing but what an earlier probe has written is replaced. */
+/** Checked before anything runs: only files written by an earlier probe are replaced. */
 function requireWritable(file: string): void {
   if (!existsSync(dirname(file)))
     throw new InputError('cannot write it: its folder does not exist', { file, key: '--write' });

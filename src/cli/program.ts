@@ -46,7 +46,7 @@ export function program(): Command {
   return tcts;
 }
 
-/** Help fits 80 columns, and a mistake in the use of a command is printed below it, where it is seen. */
+/** Help fits 80 columns, and usage errors are printed below it, where they are seen. */
 function arrangeOutput(command: Command): void {
   command.configureOutput({
     writeOut: (text) => void process.stdout.write(fittedHelp(text)),

@@ -139,7 +139,7 @@ async function isFinished(plan: Plan): Promise<boolean> {
   return plannedRuns(plan).every(({ run }) => isDone(run.job));
 }
 
-/** Seconds that the trainings that are left will take, which it also says; undefined: it was interrupted. */
+/** Prints and returns the expected seconds of the remaining trainings; undefined: it was interrupted. */
 async function expectedTime(plan: Plan, flags: ReproduceFlags): Promise<{ seconds: number | null } | undefined> {
   const { estimate, isDone, plannedRuns } = await import('../sweep/index.js');
   const left = plannedRuns(plan).flatMap(({ run }) => (isDone(run.job) ? [] : [run]));

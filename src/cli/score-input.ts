@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import { InputError } from '../errors.js';
 import { fileError } from '../files.js';
 
-/** What the user named, read whole. */
+/** A complete input file. */
 export interface ScoreInput {
   /** For messages: the path, or `standard input` for `-`. */
   readonly name: string;

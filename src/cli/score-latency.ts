@@ -113,7 +113,7 @@ function shown(figure: number | null | undefined): string {
   return figure?.toFixed(3) ?? '–';
 }
 
-/** Rejects delays that no translation has: they are counted in another unit than the source, or are none. */
+/** Rejects impossible delays: they are in another unit than the source, or invalid. */
 function requirePossible(instances: readonly LatencyInstance[], file: string): void {
   for (const [i, instance] of instances.entries()) {
     const odd = oddDelay(instance);

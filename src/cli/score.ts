@@ -227,7 +227,7 @@ function bleuOf(flags: BleuFlags): {
   };
 }
 
-/** BLEU of sentences that count as single words is 0, or next to it, whatever they say. */
+/** BLEU of sentences that count as single words is about 0, whatever their quality. */
 function warnOfSpaces({ tokenize, multiBleu }: BleuFlags, references: readonly (readonly string[])[]): void {
   if (tokenize !== undefined || multiBleu || !isWithoutSpaces(references.flat())) return;
   warn(

@@ -74,7 +74,7 @@ export async function resolveSizes(config: TrainConfig, { say, used = () => 0 }:
   return { ...config, problem: sized, training };
 }
 
-/** Rejects a configuration that leaves sizes to be chosen: they would depend on how fast the machine is just then. */
+/** Rejects a configuration with sizes to be chosen: they would depend on the machine's current speed. */
 export function requireFixedSizes(config: TrainConfig, verb: string): void {
   const { budget } = config.training;
   if (budget === undefined && !isAuto(config)) return;
@@ -83,7 +83,7 @@ export function requireFixedSizes(config: TrainConfig, verb: string): void {
   throw new InputError(sentence, { key });
 }
 
-/** On a resume, the sizes are those that the run was started with; whatever else differs is for others to refuse. */
+/** On resume, the sizes are those the run was started with; other differences are checked elsewhere. */
 export function sizesOf(folder: string, config: TrainConfig): TrainConfig {
   if (!isRun(folder)) return config;
   const { problem, training } = config;
@@ -96,7 +96,7 @@ export function sizesOf(folder: string, config: TrainConfig): TrainConfig {
   };
 }
 
-/** What was saved in the place of `auto`; next to an automatic preset, of keys that are left out, too. */
+/** The saved values for `auto`; with an automatic preset also for omitted keys. */
 function filled(value: unknown, saved: unknown): unknown {
   if (value === 'auto') return saved;
   if (!isRecord(value) || !isRecord(saved)) return value;

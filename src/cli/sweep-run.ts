@@ -95,7 +95,7 @@ function halvingOf({ halving, settings, selectSeeds }: PlannedGroup): Halving | 
   return { rounds, total, instead: variants.length * updatesOf(run) };
 }
 
-/** What can be started only when other runs have ended, in words. */
+/** Steps that can start only when other runs have ended, as text. */
 function laterSteps({ groups, waitKStar }: Plan): string[] {
   const selecting = groups
     .filter(({ settings }) => settings[0].variants.length > 1)
@@ -195,7 +195,7 @@ export interface SweepViewOptions {
   readonly total: number;
   /** Show nothing. Default false. */
   readonly quiet?: boolean;
-  /** What the validation of a run measures. Default: its performance as it is. */
+  /** What the validation of a run measures. Default: its performance. */
   readonly validation?: (run: string) => { readonly name: string; readonly sign: 1 | -1 };
   /** Default standard error. */
   readonly stream?: ProgressStream;
@@ -220,7 +220,7 @@ export class SweepView {
   private readonly running = new Map<string, Running>();
   /** Best validation performance of each run, as far as it was seen. */
   private readonly best = new Map<string, number>();
-  /** Runs that took time, which is what the rest is estimated by. */
+  /** Runs that took time, from which the rest is estimated. */
   private worked = 0;
   private drawnLines = 0;
   private nextDraw = 0;

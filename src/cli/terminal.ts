@@ -16,7 +16,7 @@ export function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Something that the user should know of figures which are printed all the same. */
+/** A warning about figures that are printed anyway. */
 export function warn(sentence: string): void {
   process.stderr.write(`${colorsFor(process.stderr).yellow('tcts: warning:')} ${sentence}\n`);
 }
@@ -46,8 +46,8 @@ export async function saying<T>(what: string, work: () => Promise<T>): Promise<T
 }
 
 /**
- * Help in lines of at most 80 characters: prose is filled again, and an explanation continues below its beginning. Examples,
- * which somebody may copy, stay as they are.
+ * Help in lines of at most 80 characters: prose is re-wrapped, and explanations are indented. Examples,
+ * which may be copied, are unchanged.
  */
 export function fittedHelp(text: string): string {
   const isLong = (line: string): boolean => line.length > 80;
@@ -61,7 +61,7 @@ export function fittedHelp(text: string): string {
   );
 }
 
-/** Asks for a yes on the terminal. Where there is none, `--yes` has to be said instead: `InputError`. */
+/** Asks for confirmation on the terminal. Without one, `--yes` is required: `InputError`. */
 export async function askToGoOn(question: string): Promise<boolean> {
   requireSomebodyToAsk(question);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
@@ -90,7 +90,7 @@ export async function runCommand(command: () => Promise<unknown>): Promise<void>
   }
 }
 
-/** Whoever reads the output may leave before its end, as `head` does: then the process ends without a word. */
+/** The reader of the output may close it early, as `head` does: then the process ends quietly. */
 export function endWithoutReader(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {

@@ -165,7 +165,7 @@ async function inMpiJob(command: (ranks?: Ranks) => Promise<void>): Promise<void
     ranks.close();
   } catch (error) {
     process.exitCode = 1;
-    // What is wrong in all processes, such as a typing error in the configuration, is rank 0's to say.
+    // Errors common to all processes, such as a typo in the configuration, are reported by rank 0.
     if (job.rank > 0) await sleep(GRACE);
     reportError(error, job.rank === 0 ? 'tcts' : `tcts, process ${job.rank}`);
     ranks?.abort(1);

@@ -48,13 +48,16 @@ export interface TrainingRunOptions {
   readonly folder: string;
   /** Default false. */
   readonly resume?: boolean;
-  /** Pause after this many updates, before anything that follows a training: the test part is not looked at. Default: never. */
+  /**
+   * Pause after this many updates, before anything that follows a training: the test part is not looked at. Default:
+   * never.
+   */
   readonly until?: number;
   /** Show no progress. Default false. */
   readonly quiet?: boolean;
   /** Called after every episode. */
   readonly onEpisode?: (record: EpisodeRecord) => void;
-  /** The processes that share each batch, of which rank 0 alone has the folder. Default: this one alone. */
+  /** The processes that share each batch; only rank 0 has the folder. Default: this one alone. */
   readonly ranks?: Ranks;
   /** Of a run that consists of others: cores that they keep busy together. Default: as many as one of them needs. */
   readonly cores?: number;
@@ -65,7 +68,7 @@ export interface TrainingRunOptions {
   readonly executor?: Executor;
 }
 
-/** What a training run has come to. */
+/** The result of a training run. */
 export interface TrainingRun {
   readonly outcome: SessionOutcome;
   /** Undefined if the run was interrupted. */
@@ -86,7 +89,7 @@ export interface TrainRunOptions extends Omit<TrainingRunOptions, 'folder' | 'ra
 
 /**
  * Trains as a configuration says, the path of a file or its values, in a run folder: what `tcts train` does. A run that
- * is there is continued if `resume` is true; the same configuration gives the same bits.
+ * already exists is continued if `resume` is true; the same configuration gives the same bits.
  */
 export async function trainRun(
   config: string | z.input<typeof trainConfigSchema>,
@@ -107,7 +110,7 @@ export async function trainingRun(given: TrainConfig, options: TrainingRunOption
   const config = resume ? sizesOf(folder, given) : await sizesFor(given, ranks, quiet);
   const random = new Random(config.seed);
   const { threads } = config;
-  // What is odd in the data is no progress: --quiet does not hide it.
+  // Notes about the data are not progress: --quiet does not hide them.
   const note = isFirst ? (line: string) => process.stderr.write(`${line}\n`) : undefined;
   const updates = config.training.episodes * config.training.steps;
   const { device } = config;
@@ -189,7 +192,7 @@ async function evaluateBest(
   };
 }
 
-/** The problem as it was at its best. The last model is not put in its place: its figures would not be those of the best. */
+/** The problem in its best state. The last model is no substitute: its figures would not be those of the best. */
 function bestState(folder: string, step: number): Snapshot {
   const checkpoints = checkpointFolder(folder);
   const saved = bestCheckpoint(checkpoints);

@@ -56,14 +56,14 @@ const walkForwardSchema = z
 
 export type WalkForward = z.output<typeof walkForwardSchema>;
 
-/** `4y`, `6m`, `2w` or `30d`; undefined for anything else, and for nothing at all. */
+/** `4y`, `6m`, `2w` or `30d`; undefined for anything else, including an empty text. */
 export function parseLength(text: string): Length | undefined {
   const [, count, unit] = /^(\d{1,5})([a-z])$/.exec(text) ?? [];
   const one = unit === undefined ? undefined : UNITS[unit];
   return one === undefined || Number(count) === 0 ? undefined : times(one, Number(count));
 }
 
-/** A length that many times. */
+/** A multiple of a length. */
 export function times({ months, days }: Length, count: number): Length {
   return { months: months * count, days: days * count };
 }
@@ -98,7 +98,7 @@ export const forecastSchema = z.strictObject({
   get data() {
     return dataSchema();
   },
-  // No default: the dates of one market mean nothing in another.
+  // No default: the dates of one market are meaningless in another.
   split: z
     .strictObject({
       train: range('2008-01-01', '2013-12-31').optional().describe('First and last day of the training part.'),
@@ -246,7 +246,7 @@ export function datesOf({
   });
 }
 
-/** Dates as a configuration has them. */
+/** Dates in the form of a configuration. */
 export function splitOf({ train, validation, test }: SplitDates): ForecastConfig['split'] {
   return { train: [...train], validation: [...validation], test: [...test] };
 }

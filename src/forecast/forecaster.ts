@@ -21,12 +21,12 @@ import { modelNamed } from './models/index.js';
 import { createNetwork, forecastSamples, openForward } from './network.js';
 import { requireFinite } from './scores.js';
 
-/** A trained model with all that it needs besides prices. */
+/** A trained model with everything it needs besides prices. */
 export interface Forecaster {
   readonly config: ForecastConfig;
-  /** Forecasts of the main task, one a sample; `cleaned` are prices as the model is to see them (`Reading.cleaned`). */
+  /** Forecasts of the main task, one per sample; `cleaned` are prices as the model sees them (`Reading.cleaned`). */
   predict(cleaned: PricePanel, samples: Samples): Promise<Float32Array>;
-  /** Of a run with several seeds: what `predict` gives, the mean of their daily ranks, and how far they are apart. */
+  /** Of a run with several seeds: what `predict` returns, the mean of their daily ranks, and their spread. */
   predictRanks?(cleaned: PricePanel, samples: Samples): Promise<RankForecasts>;
   /** Of a walk-forward: its windows, each of which forecasts its own test part. */
   readonly windows?: readonly SplitDates[];
@@ -44,7 +44,7 @@ export async function forecastsOf(
   return { forecasts: await forecaster.predict(cleaned, samples) };
 }
 
-/** What forecasts are computed with. */
+/** How forecasts are computed. */
 export interface Computing {
   /** Cores. Default 1. */
   readonly threads?: number;
@@ -52,7 +52,7 @@ export interface Computing {
   readonly device?: DeviceChoice;
 }
 
-/** The best model of a run, or of all its members; the run folder is all that is read. */
+/** The best model of a run, or of all its members; only the run folder is read. */
 export async function openForecaster(run: string, computing: Computing = {}): Promise<Forecaster> {
   const members = readMembers(run);
   if (members !== undefined) {
@@ -86,7 +86,7 @@ export async function openNetwork(
   };
 }
 
-/** A run of a forecast: what it was asked to do, and the state of its problem where it was best. */
+/** A forecasting run: its configuration, and the best state of its problem. */
 export interface ForecastRun {
   readonly config: ForecastConfig;
   readonly problem: Snapshot;
@@ -119,7 +119,7 @@ function forecastConfigOf(run: string): ForecastConfig {
 
 /**
  * Fills the arena with the best parameters of another run. An output layer of another number of tasks starts with the
- * other's row of its main task in every row; embeddings of tasks that it has not stay as they are.
+ * other's row of its main task in every row; embeddings of tasks that it does not have are unchanged.
  */
 export function warmStartForecast(arena: Arena, run: string): void {
   const { config, problem } = openForecastRun(run);
@@ -149,7 +149,7 @@ export function warmStartForecast(arena: Arena, run: string): void {
   }
 }
 
-/** Mean daily ranks, and how far the members are apart. */
+/** Mean daily ranks, and the spread of the members. */
 export interface RankForecasts {
   /** Mean over the members of rank ∕ stocks of the day, from above 0 to 1, the highest forecast. */
   readonly forecasts: Float32Array;
@@ -254,7 +254,7 @@ function distinctWindows(members: readonly Member[]): SplitDates[] {
   return [...byStart.values()];
 }
 
-/** What was never seen before its forecast is the test part of all windows together. */
+/** The test parts of all windows together: days that no model saw before forecasting them. */
 function wholeSplit(windows: readonly SplitDates[]): SplitDates {
   const [first, last] = [windows[0], windows[windows.length - 1]];
   return { ...first, test: [first.test[0], last.test[1]] };

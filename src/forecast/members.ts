@@ -30,7 +30,7 @@ export async function planMembers(
   if (walkForward === undefined && seeds === 1) return undefined;
   const { panel, notes } = await openPanel(config.data, { ...config.features, kind: 'ohlcv', rankColumns: false });
   const windows = walkForward && plannedWindows(config, walkForward, panel);
-  // Whatever is wrong with the parts is said before anything is trained.
+  // Errors in the parts are reported before anything is trained.
   for (const dates of windows ?? [datesOf(config)]) {
     const { train } = splitSamples(panel, dates, labelReach(labelSpec(config)));
     shortHistory(panel, train, config.features.window, 'training');
@@ -91,17 +91,17 @@ function plannedWindows(config: ForecastConfig, walkForward: WalkForward, { cale
   }
   const last = calendar.length - 1;
   const from = walkForward.from ?? split.train?.[0] ?? calendar[Math.min(features.window - 1, last)].slice(0, 10);
-  // Where nothing else ends it, the last test part ends where it would if the data continued: more data change no window.
+  // Without an explicit end, the last test part ends where it would if the data continued: more data change no window.
   const to = walkForward.to ?? split.test?.[1] ?? OPEN_END;
   return windowsOf(walkForward, { calendar, from, to, reach: labelReach(labelSpec(config)) });
 }
 
 const OPEN_END = '9999-12-31';
 
-/** What windows are laid over. */
+/** The data that windows are made from. */
 export interface WindowExtent {
   readonly calendar: readonly string[];
-  /** First and last day that a window may touch. */
+  /** First and last day that a window may use. */
   readonly from: string;
   readonly to: string;
   /** Days that labels look ahead. */

@@ -14,7 +14,7 @@ import { type LossName, needsDays, weightedLoss } from './scores.js';
 export interface NetworkOptions {
   readonly model: ModelConfig;
   /**
-   * `shared`: one output, whatever the task. `heads`: an output for each task. `embedding`: one output, and a learned
+   * `shared`: one output for all tasks. `heads`: an output for each task. `embedding`: one output, and a learned
    * vector of the task added to the input of every day.
    */
   readonly sharing: 'shared' | 'heads' | 'embedding';
@@ -31,7 +31,7 @@ export interface NetworkOptions {
  */
 export interface Network extends NetworkOptions {
   readonly layout: Layout;
-  /** Whether the forward pass is told the days. */
+  /** Whether the forward pass gets the days as input. */
   readonly seesDays: boolean;
   /** Whether batches are made of whole days: the architecture sees them, or the loss does. */
   readonly wholeDays: boolean;
@@ -119,8 +119,8 @@ function architectureOf({ name }: ModelConfig): Architecture<ModelConfig> {
 }
 
 /**
- * The forward program with the parameters of an arena. Many forecasts are spread over so many cores, one thread each: the
- * steps of a recurrence are too small to be divided, with two threads they take three times as long as with one.
+ * The forward program with the parameters of an arena. Many forecasts are spread over several cores, one thread each: the
+ * steps of a recurrence are too small to split; with two threads they take three times as long as with one.
  */
 export async function openForward(
   network: Network,
@@ -153,7 +153,7 @@ export function feedsOf(network: Network, batch: ForecastBatch, tasks: ArrayLike
   return feeds;
 }
 
-/** The inputs of the training program: `matrix` is what each task counts, [B, K]. */
+/** The inputs of the training program: `matrix` is the weight of each task, [B, K]. */
 export function trainingFeeds(network: Network, batch: ForecastBatch, matrix: Float32Array): Record<string, Value> {
   const { rows, tasks, labels, weights, known } = networkRows(network, batch.labels, matrix, network.tasks);
   const feeds = {
@@ -171,9 +171,9 @@ function dayValue({ samples, positions }: ForecastBatch): Value {
 
 type Feeds = Readonly<Record<string, Value>>;
 
-/** Whatever runs the forward program. */
+/** Anything that runs the forward program. */
 interface ForwardPass {
-  /** Takes the forecasts of so many batches, in any order. */
+  /** Receives the forecasts of this many batches, in any order. */
   forecastMany(
     count: number,
     feedsOf: (i: number) => Feeds,
@@ -209,7 +209,7 @@ export async function forecastSamples(
 const NO_LABELS = new Float32Array();
 
 /**
- * What each task counts in an update, [B, K], from the shares of the tasks [B, K] that a strategy chose (rows sum to one)
+ * The weight of each task in an update, [B, K], from the shares of the tasks [B, K] that a strategy chose (rows sum to one)
  * and the weight wᵢ of each sample:
  *
  *     replace   wᵢ · share_{ik} / Σw
@@ -235,9 +235,9 @@ export function weightMatrix(
 
 /** The rows on which a network computes an update. */
 export interface NetworkRows {
-  /** Place in the batch of each row's sample; undefined: a row for each sample, in order. */
+  /** Index in the batch of each row's sample; undefined: a row for each sample, in order. */
   readonly rows?: Int32Array;
-  /** Task of each row, where a row has one. */
+  /** Task of each row, if a row has one. */
   readonly tasks: Int32Array;
   readonly labels: Value;
   readonly weights: Value;
@@ -258,7 +258,7 @@ export function networkRows(
   K: number,
 ): NetworkRows {
   if (sharing !== 'embedding') {
-    // A label that is unknown must not spoil the sum, not even with the weight 0.
+    // An unknown label must not spoil the sum, not even with weight 0.
     const weights = matrix.map((weight, at) => (Number.isNaN(labels[at]) ? 0 : weight));
     const shape = [matrix.length / K, K];
     const values = labels.map((label) => label || 0);
@@ -296,7 +296,7 @@ export function flatRows(network: Network, { positions, x }: ForecastBatch): Flo
   return rows;
 }
 
-/** The samples with the given places in the batch, some perhaps several times. */
+/** The samples at the given indices in the batch, some possibly several times. */
 export function takeRows(network: Network, batch: ForecastBatch, rows: Int32Array): ForecastBatch {
   const { samples, positions, x, labels } = batch;
   const blocks = network.layout === 'flat' ? 1 : network.features.window;

@@ -19,7 +19,7 @@ export interface ForecastOptions extends OtherData {
   /** First and last of many days to forecast, instead of `date`. Default: the ends of the data. */
   readonly from?: string;
   readonly to?: string;
-  /** What to take out of the forecasts, instead of what `problem.neutralise` of the run says. */
+  /** What to remove from the forecasts, instead of the run's `problem.neutralise`. */
   readonly neutralise?: ForecastConfig['neutralise'];
   /** Default 1. */
   readonly threads?: number;
@@ -56,7 +56,7 @@ export async function forecastDays(run: string, options: ForecastOptions = {}): 
   const forecaster = await openForecaster(run, options);
   const { config } = forecaster;
   try {
-    // The index serves backtests alone; new prices need not hold it.
+    // The index is only for backtests; new prices need not contain it.
     const data = options.data === undefined ? config.data : { ...config.data, index: undefined };
     const neutral = neutralisation(config.neutralise, options.neutralise);
     const isOwn = isDeepStrictEqual(neutral, config.neutralise);
@@ -185,7 +185,7 @@ const BLOCK = 4096;
 
 type Neutralise = ForecastConfig['neutralise'];
 
-/** What a flag or an option asks for; undefined: as the configuration says. */
+/** The value of a flag or option; undefined: as configured. */
 export function neutralisation(configured: Neutralise, given: unknown): Neutralise {
   if (given === undefined) return configured;
   const parsed = neutraliseSchema.safeParse(given);
@@ -200,7 +200,7 @@ export function neutralName({ group, beta }: NonNullable<Neutralise>): string {
   return [slug, beta && `beta-${beta}`].filter(Boolean).join('-');
 }
 
-/** Forecasts day by day without what the groups and betas of their stocks explain, and what was missing for that. */
+/** Forecasts without what the groups and betas of their stocks explain, day by day, and what was missing for that. */
 export function neutralForecasts(
   panel: PricePanel,
   samples: Samples,

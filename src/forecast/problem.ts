@@ -90,7 +90,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
         });
     }
     this.batches = this.openBatches();
-    // On one piece of the reward or else the validation part, another one after each update.
+    // On one piece of the reward or else the validation part, the next one after each update.
     this.gradients = training.gradientAccess(
       data.main,
       (batch, task) => this.feedsOfTask(batch, task),
@@ -121,7 +121,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       ranks: wholeBatch ? undefined : ranks,
       device,
       forwardWorkers: cores,
-      // Networks that need the whole batch are other functions in evaluation mode, by more than dropout.
+      // Networks that need the whole batch differ in evaluation mode by more than dropout.
       gradientOf: wholeBatch ? network.evaluated : undefined,
       start: run === undefined ? undefined : (arena) => warmStartForecast(arena, run),
     });
@@ -142,7 +142,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
   }
 
   /**
-   * The paper's four parts: the sample, its main-task loss and its forecasts by the model as it is before the update,
+   * The paper's four parts: the sample, its main-task loss and its forecasts by the model before the update,
    * and the labels of all tasks.
    */
   async writeFeatures(batch: ForecastBatch, _: Status, groups: readonly string[], out: Float32Array): Promise<void> {
@@ -209,7 +209,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
     return { ...testFigures(scoresOf(this.config, panel, test.samples, forecasts)), loss };
   }
 
-  /** What the data were like: `data.json`. */
+  /** A summary of the data: `data.json`. */
   saveFiles(folder: string): void {
     writeDataSummary(folder, this.data);
   }
@@ -322,7 +322,7 @@ export class ForecastProblem implements Problem<ForecastBatch> {
       pieces: pieces.length,
       gradient: (piece, out) =>
         training.gradient(this.feedsOfTask(this.batchOf(reward, pieces[piece]), this.main), out),
-      // Where the stocks of a day see each other, all of them are needed.
+      // If the stocks of a day interact, all of them are needed.
       sample: (batch, samples) => spacedPlaces(batch.positions.length, network.wholeDays ? Infinity : samples),
       lossesAround: async (batch, places, shift) => {
         const some = takeRows(network, batch, places);
@@ -353,7 +353,7 @@ interface ForecastState {
   readonly normaliser: ReturnType<typeof normaliserToJson>;
 }
 
-/** Where each day begins in a batch, and behind the last one its size. */
+/** Where each day begins in a batch, followed by its size. */
 function dayStartsOf({ samples, positions }: ForecastBatch): number[] {
   const starts = [...positions.keys()].filter(
     (i) => i === 0 || samples.day[positions[i]] !== samples.day[positions[i - 1]],
@@ -361,7 +361,7 @@ function dayStartsOf({ samples, positions }: ForecastBatch): number[] {
   return [...starts, positions.length];
 }
 
-/** Samples that a gradient of the reward data is taken from. */
+/** Samples for a gradient on the reward data. */
 const REWARD_PIECE = 256;
 
 /** The problem of a configuration: reads the data and builds the model. */

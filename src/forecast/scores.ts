@@ -89,16 +89,16 @@ function meanCorrelation(
   return sum / days;
 }
 
-/** How good the forecasts of some days were. */
+/** Scores of forecasts over some days. */
 export interface Scores {
-  /** Against the returns themselves, whatever the model was trained on. */
+  /** Against the returns themselves, regardless of the training labels. */
   readonly figures: ForecastScores;
   readonly daily: readonly DailyScore[];
   /** The return that followed, of each sample; NaN if unknown. */
   readonly returns: Float32Array;
 }
 
-/** Scores main-task forecasts, one a sample. */
+/** Scores main-task forecasts, one per sample. */
 export function scoresOf(config: ForecastConfig, panel: PricePanel, samples: Samples, forecasts: Float32Array): Scores {
   const { kind, shift } = config.labels;
   const returns = labelTable(panel, samples, { kind, shift, horizons: [config.main], transform: 'raw' });
@@ -115,7 +115,7 @@ export function scoresOf(config: ForecastConfig, panel: PricePanel, samples: Sam
   return { figures: forecastScores(days, daily), daily, returns };
 }
 
-/** Rejects forecasts that scores would leave out as missing and a ranking could not place. */
+/** Rejects forecasts that are not finite, which scores would skip and a ranking could not place. */
 export function requireFinite(forecasts: Float32Array): void {
   const wrong = forecasts.filter((forecast) => !Number.isFinite(forecast)).length;
   if (wrong === 0) return;
@@ -129,7 +129,7 @@ export function testFigures({ figures }: Scores): Readonly<Record<string, number
 }
 
 /**
- * What a sample i of day d loses on a task, with f its forecast and y its label; the other stocks j are those of the same
+ * The loss of a sample i of day d on a task, with f its forecast and y its label; the other stocks j are those of the same
  * day whose label is known:
  *
  *     mse    (f_i − y_i)²
@@ -204,7 +204,7 @@ const EPSILON = 1e-8;
  * The losses of samples, day by day, NaN if the label is unknown: the same as in a program, for features, validation
  * and strategies.
  *
- * @param dayStarts where each day begins among the samples, and behind the last one their number
+ * @param dayStarts where each day begins among the samples, followed by their number
  */
 export function sampleLosses(
   name: LossName,

@@ -21,20 +21,20 @@ export interface CrossedBootstrap {
 
 /**
  * Bootstrap of seeds × blocks of days (the pigeonhole bootstrap of crossed effects, Owen 2007, with circular blocks of
- * consecutive days). d[s][t] is the difference of two methods with seed s on day t, so that both see the same drawn seeds
- * and days. Drawing seeds alone, days alone, and both has the variances
+ * consecutive days). d[s][t] is the difference of two methods with seed s on day t, so that both see the same drawn
+ * seeds and days. Drawing seeds alone, days alone, and both has the variances
  *
  *     A = Σ_s (d_s. − d..)² ∕ S²,   B = the block variance of the mean of d_.t,   A + B + I,
  *     I = Σ_s (the block variance of the mean of d_st − d_s. − d_.t + d..) ∕ S²,
  *
- * here exact, as of infinitely many draws. S ∕ (S − 1) makes A and I unbiased; noise of its own in every d_st is then in A, in
- * B and in I once each, but once in the truth:
+ * here exact, as of infinitely many draws. S ∕ (S − 1) makes A and I unbiased; noise of its own in every d_st is then
+ * in A, in B and in I once each, but once in the truth:
  *
  *     V = max(A′, B, A′ + B − I′),   A′ = A · S ∕ (S − 1),   I′ = I · S ∕ (S − 1).
  *
- * With five seeds the share of resamples beyond 0 is no p-value: it is below .05 in 16 % of all cases where the seeds vary
- * and nothing differs. p is therefore that of Student's t with Satterthwaite's degrees of freedom,
- * V² ∕ (A′² ∕ (S − 1) + B² ∕ (blocks − 1)).
+ * With five seeds the share of resamples beyond 0 is no p-value: it is below .05 in 16 % of all cases where the seeds
+ * vary and nothing differs. p is therefore that of Student's t with Satterthwaite's degrees of freedom, V² ∕ (A′² ∕ (S
+ * − 1) + B² ∕ (blocks − 1)).
  *
  * @param differences a series of all days for each seed; days with a NaN in any of them are left out
  */

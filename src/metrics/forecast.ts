@@ -109,7 +109,7 @@ function defined(values: readonly number[]): number[] {
   return values.filter((value) => !Number.isNaN(value));
 }
 
-/** What the forecasts of a day are to say nothing about. */
+/** What to remove from the forecasts of a day. */
 export interface Exposures {
   /** Group of each forecast, such as a sector; NaN: none. Default: all are of one. */
   readonly groups?: ArrayLike<number | string>;
@@ -124,8 +124,8 @@ export interface Exposures {
  *     f′ᵢ = f̃ᵢ − b · β̃ᵢ,   b = Σ f̃ⱼ β̃ⱼ ∕ Σ β̃ⱼ²
  *
  * Without betas f′ = f̃; without groups the mean is that of the day. So forecasts sum to 0 in each group, and so do their
- * products with β over all. Those without a group are one of their own; an unknown β counts as the mean of its group. A
- * forecast that is NaN stays so, and nothing depends on it.
+ * products with β over all. Those without a group form a separate group; an unknown β counts as the mean of its group. A
+ * NaN forecast stays NaN, and nothing depends on it.
  */
 export function neutralised(forecasts: ArrayLike<number>, { groups, betas }: Exposures): Float64Array {
   const isKnown = (i: number): boolean => !Number.isNaN(forecasts[i]);

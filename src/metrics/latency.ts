@@ -14,7 +14,7 @@ export type LatencyConvention = 'simuleval' | 'stacl';
 /** All conventions. */
 export const LATENCY_CONVENTIONS: readonly LatencyConvention[] = ['simuleval', 'stacl'];
 
-/** One simultaneous translation, as far as its latency is concerned. */
+/** What the latency of one simultaneous translation depends on. */
 export interface LatencyInstance {
   /** Source tokens read before each output token was written. */
   readonly delays: ArrayLike<number>;
@@ -53,7 +53,7 @@ export interface CorpusLatency extends Latency {
   readonly skipped: number;
 }
 
-/** The place of the first delay that no translator has, below the one before it or beyond the source; undefined if none. */
+/** The index of the first impossible delay, below the one before it or beyond the source; undefined if none. */
 export function oddDelay({ delays, sourceLength }: LatencyInstance): number | undefined {
   const place = Array.from(delays).findIndex((delay, i) => delay > sourceLength || (i > 0 && delay < delays[i - 1]));
   return place < 0 ? undefined : place;
@@ -114,7 +114,7 @@ export function corpusLatency(
  *     AL = 1/τ Σ_{i=1..τ} [g_i − (i−1)/γ],  τ = the first i with g_i ≥ |x| (all, if there is none)
  *
  * With the longer of output and reference as |y| it is LAAL (Polák et al. 2022; Papi et al. 2022). A first delay beyond
- * the source is returned as it is, as SimulEval does.
+ * the source is returned unchanged, as in SimulEval.
  */
 export function averageLagging(delays: ArrayLike<number>, sourceLength: number, targetLength: number): number {
   if (delays[0] > sourceLength) return delays[0];
@@ -201,7 +201,7 @@ export function averageTokenDelay(delays: ArrayLike<number>, elapsed?: ArrayLike
   return sum / delays.length;
 }
 
-/** What the delays of a line belong to: words, characters, or tokens of any kind, which are not compared with a text. */
+/** The unit of a line's delays: words, characters, or tokens of any kind, which are not compared with a text. */
 export type InstanceCount = LatencyUnit | 'token';
 
 /**
@@ -237,7 +237,7 @@ function readUnit(value: unknown, where: Where): LatencyUnit {
   throw new InputError(`expected word or char, found ${describe(value)}`, { ...where, key: 'latency_unit' });
 }
 
-/** Delays of characters, read as those of words, would give figures that mean nothing. */
+/** Delays of characters, read as those of words, would give meaningless figures. */
 function requireCounted(
   { prediction, durations }: Record<string, unknown>,
   found: number,

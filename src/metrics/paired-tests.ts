@@ -146,7 +146,7 @@ export interface BlockBootstrapOptions {
   readonly kind?: 'circular' | 'moving';
 }
 
-/** The mean of a series and how sure it is. */
+/** The mean of a series and its uncertainty. */
 export interface BlockBootstrap {
   readonly mean: number;
   /** Standard deviation of the resampled means. */

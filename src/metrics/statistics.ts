@@ -44,7 +44,7 @@ export function validPairs(x: ArrayLike<number>, y: ArrayLike<number>): [Float64
 }
 
 /**
- * Values whose squares would be 0 or infinite, times a power of two, which changes no digit; all others as they are.
+ * Scales values whose squares would be 0 or infinite by a power of two, which changes no digit; others are unchanged.
  * Correlations and z-scores do not depend on it.
  */
 export function squarable(values: Float64Array): Float64Array {

@@ -81,7 +81,7 @@ export function layerNorm(p: Parameters, x: Tensor, eps = 1e-5): Tensor {
 export interface EmbeddingOptions {
   /** Id whose row starts at zero. */
   readonly padding?: number;
-  /** Multiplied with the looked-up rows, √width in a Transformer. Default 1. */
+  /** Factor of the looked-up rows, √width in a Transformer. Default 1. */
   readonly scale?: number;
   readonly weight?: Initializer;
 }
@@ -122,7 +122,7 @@ export function sinusoidalTable(
   return constant(values, dtype, [positions, width]);
 }
 
-/** Where the positions begin, and whose wavelengths they have. */
+/** First position, and form of the wavelengths. */
 export interface SinusoidalOptions {
   /** Position of the first row. Default 0. */
   readonly first?: number;

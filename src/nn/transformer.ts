@@ -62,12 +62,12 @@ export interface TransformerLayerOptions {
   readonly activation?: (x: Tensor) => Tensor;
 }
 
-/** What the states x find where they look, in the shape of x; `p` are the parameters of that attention. */
+/** The result of attending from the states x, in the shape of x; `p` are the parameters of that attention. */
 export type Attend = (p: Parameters, x: Tensor) => Tensor;
 
 /**
  * Self-attention and feed-forward (Vaswani et al. 2017) over [T, B, D]. `self` says who sees whom: the bias of plain
- * self-attention, or an attention in its place, whose states may have any shape that ends with D.
+ * self-attention, or a replacement for it, whose states may have any shape that ends with D.
  */
 export function encoderLayer(
   p: Parameters,
@@ -79,7 +79,7 @@ export function encoderLayer(
   return feedForward(p, attended, options);
 }
 
-/** Self-attention, the attention over the source that is given as `cross`, feed-forward; `self` as in `encoderLayer`. */
+/** Self-attention, the given attention over the source `cross`, feed-forward; `self` as in `encoderLayer`. */
 export function decoderLayer(
   p: Parameters,
   x: Tensor,

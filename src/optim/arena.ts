@@ -15,7 +15,7 @@ export interface ParameterSpec {
 
 /** Type of an arena's elements, and its room for the optimiser. */
 export interface ArenaOptions {
-  /** Arrays of optimiser state beside values and gradients: the optimiser's `slots`. Default 0. */
+  /** Arrays of optimiser state besides values and gradients: the optimiser's `slots`. Default 0. */
   readonly slots?: number;
   /** Type of every element; f64 is for checks. Default 'f32'. */
   readonly dtype?: 'f32' | 'f64';
@@ -27,8 +27,8 @@ export interface ArenaOptions {
  *     values | gradients | slot 0 | slot 1 | … | window
  *
  * Each region holds the parameters in the given order, every one starting on a cache line, so one kernel call
- * works on the whole model. Frozen parameters are the last, in the first region alone. The gaps between parameters hold
- * zeros and stay so. The window is small: whatever is only added to the gradients stays outside and passes through it.
+ * works on the whole model. Frozen parameters come last, only in the first region. The gaps between parameters hold
+ * zeros and stay zero. The window is small: arrays that are only added to the gradients stay outside and pass through it.
  * The memory never grows: views are valid for the life of the arena.
  */
 export class Arena {
@@ -50,7 +50,7 @@ export class Arena {
   private changes = 0;
   private readonly places: ReadonlyMap<string, Place>;
   private readonly slotArrays: readonly Floats[];
-  /** Through which numbers from outside come before the kernels. */
+  /** Through which outside numbers reach the kernels. */
   private readonly window: Floats;
 
   constructor(parameters: readonly ParameterSpec[], { slots = 0, dtype = 'f32' }: ArenaOptions = {}) {
@@ -90,12 +90,12 @@ export class Arena {
     return this.slotArrays.length;
   }
 
-  /** How often it was said that values or optimiser arrays were written: a copy on a device is then out of date. */
+  /** Counts announced writes to values or optimiser arrays, which make a copy on a device stale. */
   get version(): number {
     return this.changes;
   }
 
-  /** Says that values or optimiser arrays were written. */
+  /** Announces that values or optimiser arrays were written. */
   touch(): void {
     this.changes++;
   }
@@ -130,7 +130,7 @@ export class Arena {
     return this.view(array, name);
   }
 
-  /** Runs something with the trained parameters θ + factor·shift; they then have the bits they had before. */
+  /** Runs something with the trained parameters θ + factor·shift, then restores them bit for bit. */
   async shifted<T>(shift: Float32Array, factor: number, body: () => Promise<T>): Promise<T> {
     const before = this.values.slice(0, this.length);
     this.writeShifted(shift, factor, this.values);
@@ -155,7 +155,7 @@ export class Arena {
     this.grads.fill(0);
   }
 
-  /** Adds gradients that lie elsewhere, in an array laid out as those of the arena. */
+  /** Adds gradients from an array laid out like those of the arena. */
   addToGrads(others: Float32Array | Float64Array): void {
     const { window, grads, kernels } = this;
     for (let start = 0; start < this.length; start += window.length) {
@@ -165,7 +165,7 @@ export class Arena {
     }
   }
 
-  /** An array outside, laid out as the gradients. */
+  /** An array outside, laid out like the gradients. */
   newArray(): Floats {
     return this.dtype === 'f32' ? new Float32Array(this.length) : new Float64Array(this.length);
   }
@@ -197,7 +197,7 @@ interface Place {
 
 const CACHE_LINE = 64;
 
-/** Elements of the window: small enough for the second cache, large enough that calls do not count. */
+/** Elements of the window: small enough for the L2 cache, large enough that the calls do not matter. */
 const WINDOW = 1 << 14;
 
 function full(

@@ -23,7 +23,7 @@ interface CpuSetup {
   readonly config: TrainingConfig<InputTypes>;
 }
 
-/** The updates of a training on the CPU: batches are divided over workers and ranks, the optimiser is a kernel. */
+/** The updates of a training on the CPU: batches are split over workers and ranks, the optimiser is a kernel. */
 export class CpuTraining implements Engine {
   private constructor(
     private readonly setup: CpuSetup,
@@ -96,7 +96,7 @@ export class CpuTraining implements Engine {
 
   /**
    * Sets the arena's gradients to those of all batches together and returns the other outputs of each batch. A shard of
-   * every batch belongs to each worker of each rank: those add up what they find, then the sums of the workers of a rank
+   * every batch belongs to each worker of each rank: these sum their gradients, then the sums of the workers of a rank
    * are added in order, then those of the ranks.
    */
   private async sumGradients(batches: readonly KeyedBatch[]): Promise<Record<string, Value>[]> {
@@ -147,10 +147,10 @@ export class CpuTraining implements Engine {
   }
 }
 
-/** What is to be computed of each shard of a batch, made by the rank that needs it. */
+/** The inputs of each shard of a batch, made by the rank that needs it. */
 type ShardPlan = readonly (() => ShardTask)[];
 
-/** Runs shard i of every batch that has one; the result has a place for every batch. */
+/** Runs shard i of every batch that has one; the result has an entry for every batch. */
 async function runShards(
   replica: Pick<Replica, 'run'>,
   plan: readonly ShardPlan[],

@@ -33,7 +33,7 @@ import { type Bucket, Residence, ROW, resident } from './residence.js';
 import { gradientName } from './shards.js';
 import type { Engine, KeyedBatch, UpdateProgram } from './training.js';
 
-/** Largest norm of all gradients together, or largest absolute value of each element. */
+/** Maximum norm of all gradients together, or maximum absolute value of each element. */
 export interface Clip {
   readonly norm?: number;
   readonly value?: number;
@@ -122,7 +122,7 @@ export class DeviceTraining implements Engine {
     return this.residence.assign(values);
   }
 
-  /** Brings parameters and the optimiser's arrays into the arena. */
+  /** Copies parameters and the optimiser's arrays into the arena. */
   toHost(): Promise<void> {
     return this.residence.toHost();
   }
@@ -222,7 +222,7 @@ function updateProgram(buckets: readonly Bucket[], rule: TracedRule, clip: Clip 
   });
 }
 
-/** As `clipByNorm` and `clipByValue` do. */
+/** Like `clipByNorm` and `clipByValue`. */
 function limited(gradient: Tensor, norm: Tensor, { norm: largest, value }: Clip): Tensor {
   const scaled = largest === undefined ? gradient : mul(gradient, minimum(div(largest, add(norm, 1e-6)), 1));
   return value === undefined ? scaled : clipped(scaled, -value, value);

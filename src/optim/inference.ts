@@ -70,27 +70,27 @@ export function parameterFeeds(arena: Arena, names: readonly string[] = arena.na
 export interface InferenceConfig<I extends InputTypes> {
   readonly model: Model<I>;
   readonly inputs: I;
-  /** Whose parameters to use; it must have all that the model declares. */
+  /** Provides the parameters; it must have all that the model declares. */
   readonly arena: Arena;
   /** Threads inside one operation, of a single run. Default 1. */
   readonly threads?: number;
   /** Cores that `runMany` keeps busy, each with its own runs, and `runAround` two of them. Not with ranks. Default 1. */
   readonly workers?: number;
-  /** Multiply with parameters in 8 bits: faster, right to about 1 % (`inEightBits`). Default false. */
+  /** Multiply with 8-bit parameters: faster, accurate to about 1 % (`inEightBits`). Default false. */
   readonly eightBit?: boolean;
   /** Processes that share every run: each computes some of the samples. Default: this one alone. */
   readonly ranks?: Ranks;
   /** Name of the dimension that counts samples. Default 'B'. */
   readonly batch?: string;
-  /** What computes. Default: the device that the arena's parameters are trained on, else the CPU. */
+  /** Device. Default: the one that the arena's parameters are trained on, otherwise the CPU. */
   readonly device?: DeviceName;
 }
 
 /** Runs a model forward with the current parameters of an arena. */
 export class Inference {
-  /** Whether `runMany` has had too few runs for several threads. */
+  /** Whether `runMany` has had too few runs to use threads. */
   private hasRunFew = false;
-  /** Room for parameters that are not those of the arena. */
+  /** Space for parameters other than those of the arena. */
   private elsewhere: ReturnType<typeof parametersElsewhere> | undefined;
 
   private constructor(
@@ -116,7 +116,7 @@ export class Inference {
     const division = ranks === undefined ? undefined : { ranks, inputs, batch };
     const executable = lower(eightBit ? inEightBits(program) : program);
     const helpers = workers > 1 && ranks === undefined ? new Helpers(executable, arena, names, workers - 1) : undefined;
-    // What helpers compute must be what is computed here.
+    // Helpers must compute exactly what is computed here.
     const threads = helpers === undefined ? config.threads : 1;
     return new Inference(await Session.create(executable, { threads }), arena, feeds, division, helpers);
   }
@@ -129,8 +129,8 @@ export class Inference {
   }
 
   /**
-   * Many runs with the same parameters, each as `run` would do it, on all cores. Inputs are asked for when it is their
-   * turn, each in its own arrays, which are given away; outputs come in the order in which they are ready.
+   * Many runs with the same parameters, each as in `run`, on all cores. Inputs are requested when it is their
+   * turn, each in its own arrays, which are transferred; outputs come in order of completion.
    */
   async runMany(
     count: number,
@@ -139,7 +139,7 @@ export class Inference {
   ): Promise<void> {
     const { helpers } = this;
     if (helpers === undefined || count === 1 || (count < FEW_RUNS && !helpers.areReady)) {
-      // Few runs are done before threads have started; those that come again and again are worth it.
+      // A few runs finish before threads have started; repeated calls are worth them.
       if (helpers !== undefined && count > 1 && this.hasRunFew) helpers.start();
       this.hasRunFew = true;
       for (let i = 0; i < count; i++) take(await this.run(feedsOf(i)), i);
@@ -159,7 +159,7 @@ export class Inference {
       const helper = helpers.free();
       if (helper === undefined) here = start(this.run(feedsOf(i)).then(received));
       else start(helpers.send(helper, feedsOf(i)).then(received));
-      // One run at a time here, and each helper has its next one waiting.
+      // One run at a time here, and each helper has its next one queued.
       while (here !== undefined && running.has(here) && helpers.free() === undefined) await Promise.race(running);
     }
     await Promise.all(running);
@@ -185,7 +185,7 @@ export class Inference {
       arena.writeShifted(shift, factor, values);
       return this.runWith({ ...feeds, ...parameters });
     };
-    // Whoever asks will ask again; nobody waits for the threads to start.
+    // Callers will call again; nobody waits for the threads to start.
     helpers?.start();
     const helper = helpers?.areReady ? helpers.free() : undefined;
     if (helpers === undefined || helper === undefined) return [await runHere(1), await runHere(-1)];
@@ -205,7 +205,7 @@ export class Inference {
     const { division } = this;
     if (division === undefined) return this.session.run(given, options);
     const samples = samplesOf(given, division.inputs, division.batch) ?? 0;
-    // A few samples are computed by all: sooner done than sent, and in the same way as by a single process.
+    // A few samples are computed by all ranks: faster than sending them, and the same as in a single process.
     return samples < WORTH_SENDING * division.ranks.size
       ? this.session.run(given, options)
       : this.runTogether(given, samples, division, options);
@@ -242,10 +242,10 @@ function parametersElsewhere(arena: Arena, names: readonly string[]) {
   return { values, parameters: Object.fromEntries(parameters) as Record<string, Value> };
 }
 
-/** Runs that are worth waiting for threads to start. */
+/** Runs for which starting threads is worthwhile. */
 const FEW_RUNS = 4;
 
-/** All that a helper needs; sent to it once. */
+/** Everything a helper needs; sent to it once. */
 export interface ForwardSetup {
   readonly executable: Executable;
   readonly parameters: readonly ParameterSpec[];
@@ -257,13 +257,13 @@ export interface ForwardSetup {
 
 export interface ForwardTask {
   readonly feeds: Feeds;
-  /** Another one than before: the shared parameters have changed. */
+  /** Differs from the previous one: the shared parameters have changed. */
   readonly version: number;
 }
 
 type Helper = TaskThread<ForwardTask, Record<string, Value>>;
 
-/** Threads that run a program forward beside this one, with the parameters of the same arena. */
+/** Threads that run a program forward alongside this one, with the parameters of the same arena. */
 class Helpers {
   /** Of the parameters in the shared memory. */
   private version = 0;
@@ -281,14 +281,14 @@ class Helpers {
     this.sharedValues = new SharedArrayBuffer(arena.values.byteLength);
   }
 
-  /** Shares the parameters as they are now, or others. The first time, the threads are started: they help as soon as they can. */
+  /** Shares the current parameters, or others. The first call starts the threads, which help as soon as they can. */
   begin(write = (shared: Float32Array | Float64Array) => shared.set(this.arena.values as never)): void {
     write(floatsOver(this.sharedValues, this.arena.dtype));
     this.version++;
     this.start();
   }
 
-  /** Starts the threads, if they are not there. */
+  /** Starts the threads, if not running. */
   start(): void {
     if (this.starting !== undefined) return;
     const { arena, executable, names, sharedValues } = this;
@@ -311,7 +311,7 @@ class Helpers {
     return this.ready.find(({ pending }) => pending < DEPTH);
   }
 
-  /** Inputs are given away, or copied for those who need them again. */
+  /** Inputs are transferred, or copied if they are needed again. */
   send(helper: Helper, feeds: Feeds, how: 'given' | 'copied' = 'given'): Promise<Record<string, Value>> {
     const buffers = new Set(Object.values(feeds).map(({ data }) => data.buffer as ArrayBuffer));
     return helper.run({ feeds, version: this.version }, how === 'given' ? [...buffers] : []);
@@ -323,7 +323,7 @@ class Helpers {
   }
 }
 
-/** Runs that a helper is sent at a time: while it is at one, the next lies there. */
+/** Runs sent to a helper at a time: while it works on one, the next is queued. */
 const DEPTH = 2;
 
 interface Division {
@@ -335,19 +335,19 @@ interface Division {
 /** Samples for each rank. */
 const WORTH_SENDING = 16;
 
-/** Whose gradients to compute, and where they go. */
+/** Which gradients to compute, and where to write them. */
 export interface GradientsConfig<I extends InputTypes> {
   /** Its output `loss` is differentiated. In evaluation mode: it must not contain dropout. */
   readonly model: Model<I>;
   readonly inputs: I;
-  /** At whose parameters; it must have all that the model declares. */
+  /** Provides the parameters; it must have all that the model declares. */
   readonly arena: Arena;
   /** Default 1. */
   readonly threads?: number;
 }
 
 /**
- * Gradients of a model at the current parameters of an arena, apart from its training: nothing in the arena is
+ * Gradients of a model at the current parameters of an arena, separate from its training: nothing in the arena is
  * written, and no random number is drawn.
  */
 export class Gradients {
@@ -370,7 +370,7 @@ export class Gradients {
   /** Writes ∇ loss into an array laid out like the arena's values: 0 where the model has no parameter. Returns the loss. */
   async write(feeds: Feeds, out: Float32Array): Promise<number> {
     const { arena, names } = this;
-    // It computes on the CPU, wherever the training is.
+    // It computes on the CPU, wherever the training runs.
     await residenceOf(arena)?.toHost();
     out.fill(0);
     const into = Object.fromEntries(names.map((name) => [gradientName(name), arena.view(out, name)]));
@@ -385,7 +385,7 @@ export class Gradients {
   }
 }
 
-/** A model's outputs with the gradients of its `loss` beside them. */
+/** A model's outputs with the gradients of its `loss`. */
 export function withGradients(outputs: Outputs, parameters: readonly Parameter[]): Outputs {
   const loss = outputs.loss;
   if (loss === undefined) throw new RangeError("a model to train needs an output named 'loss'");

@@ -7,7 +7,7 @@ import { InputError } from '../errors.js';
 export interface LearningRate {
   /** The rate of the next update when this many have been made. */
   at(update: number): number;
-  /** Takes in the performance at a validation, higher is better; only `reduce_on_plateau` listens. */
+  /** Receives the performance at a validation, higher is better; only `reduce_on_plateau` uses it. */
   observe(performance: number): void;
   /** Plain JSON; null for a schedule that is a function of the update number alone. */
   state(): PlateauState | null;
@@ -51,7 +51,7 @@ export interface CosineConfig extends Warmup {
 /** `torch.optim.lr_scheduler.ReduceLROnPlateau` with `mode='max'` and `threshold_mode='abs'`. */
 export interface ReduceOnPlateauConfig extends Warmup {
   readonly name: 'reduce_on_plateau';
-  /** The learning rate to begin with. */
+  /** The initial learning rate. */
   readonly peak: number;
   /** Multiplies the learning rate. Default 0.1. */
   readonly factor?: number;
@@ -59,7 +59,7 @@ export interface ReduceOnPlateauConfig extends Warmup {
   readonly patience?: number;
   /** A performance must be better than the best one by more than this to be an improvement. Default 0. */
   readonly minDelta?: number;
-  /** The learning rate never goes below. Default 0. */
+  /** Lower bound of the learning rate. Default 0. */
   readonly minimum?: number;
 }
 
@@ -142,7 +142,7 @@ function reduceOnPlateau(config: ReduceOnPlateauConfig): LearningRate {
     at: (update) => (update < warmup ? Math.min(rise(update), state.rate) : state.rate),
     observe(performance) {
       const { rate, best, bad } = state;
-      // NaN is no improvement, not even over nothing.
+      // NaN is never an improvement, not even over nothing.
       if (performance > (best === null ? -Infinity : best + minDelta)) state = { rate, best: performance, bad: 0 };
       else if (bad < patience) state = { rate, best, bad: bad + 1 };
       else state = { rate: Math.min(rate, Math.max(rate * factor, minimum)), best, bad: 0 };

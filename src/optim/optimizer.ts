@@ -5,9 +5,9 @@ import type { Arena } from './arena.js';
 /** Updates all parameters of an arena from their gradients, in one pass over the memory. */
 export interface Optimizer {
   readonly name: string;
-  /** Arrays of state it keeps in the arena; the arena must have been made with as many. */
+  /** Number of state arrays in the arena, which must have been created with as many. */
   readonly slots: number;
-  /** One update. The gradients are left as they are. */
+  /** One update. The gradients are unchanged. */
   step(arena: Arena, learningRate: number): void;
   /** The same rule as a program, for devices that keep the parameters. */
   readonly traced: TracedRule;
@@ -68,14 +68,14 @@ export interface AdamConfig extends AdamOptions {
 /** Adam with decoupled weight decay (Loshchilov & Hutter 2019). */
 export interface AdamWConfig extends AdamOptions {
   readonly name: 'adamw';
-  /** λ: parameters shrink by the factor 1 − lr·λ, apart from the gradient. Default 0.01. */
+  /** λ: parameters shrink by the factor 1 − lr·λ, separately from the gradient. Default 0.01. */
   readonly weightDecay?: number;
 }
 
 /** One of the optimisers with its settings. */
 export type OptimizerConfig = SgdConfig | AdamConfig | AdamWConfig;
 
-/** The optimiser of a configuration; what is left out has PyTorch's default. */
+/** The optimiser of a configuration, with PyTorch's defaults. */
 export function optimizer(config: OptimizerConfig): Optimizer {
   switch (config.name) {
     case 'sgd':
@@ -243,7 +243,7 @@ export function gradNorm(arena: Arena): number {
 
 /**
  * Scales all gradients by min(1, maxNorm / (‖g‖₂ + 1e-6)), as `torch.nn.utils.clip_grad_norm_` does, and returns
- * ‖g‖₂ from before. A norm that is not finite spoils all gradients, so check it before the update.
+ * the original ‖g‖₂. A norm that is not finite spoils all gradients, so check it before the update.
  */
 export function clipByNorm(arena: Arena, maxNorm: number): number {
   if (!(maxNorm > 0)) throw new InputError(`a largest norm is a positive number, not ${maxNorm}`, { key: 'clip.norm' });

@@ -2,8 +2,8 @@ import { InputError } from '../errors.js';
 
 /*
  * Python's pickles as plain data (https://docs.python.org/3/library/pickletools.html, protocols 2 to 5). A pickle is a
- * program for a stack machine that may name any function of Python. This reader runs none: it knows the classes that hold
- * plain data, which it keeps as `PickleObject`s, and what its caller rebuilds; any other name ends it with a sentence.
+ * program for a stack machine that may name any Python function. This reader runs none: it knows the classes that hold
+ * plain data, which it keeps as `PickleObject`s, and what its caller rebuilds; any other name is an error.
  */
 
 /** A class or function that a pickle names. */
@@ -36,7 +36,7 @@ export interface PickleOptions {
   readonly start?: number;
   /** What is kept outside the pickle under an id. Default: nothing may be. */
   readonly outside?: (id: unknown) => unknown;
-  /** The result of a call of a function that the caller knows; undefined: it does not know it. */
+  /** The result of calling a function known to the caller; undefined: unknown. */
   readonly call?: (what: PickleGlobal, values: readonly unknown[]) => unknown;
   /** Whether the caller knows a name besides those of plain data. Default: none. */
   readonly knows?: (what: PickleGlobal) => boolean;
@@ -44,7 +44,7 @@ export interface PickleOptions {
 
 /**
  * Reads one pickle. Dictionaries are Maps, lists, tuples and sets arrays, None is null, whole numbers beyond 2⁵³ are
- * bigints. `end` is the place after it.
+ * bigints. `end` is the offset after it.
  */
 export function readPickle(
   bytes: Uint8Array,
@@ -54,7 +54,7 @@ export function readPickle(
   return { value: machine.run(), end: machine.at };
 }
 
-/** Modules whose classes hold plain data as far as a checkpoint has to do with them. */
+/** Modules whose classes hold plain data, as far as checkpoints use them. */
 const PLAIN = /^(argparse|omegaconf(\..+)?|fairseq(\..+)?|typing|pathlib|enum|numpy(\..+)?|_codecs|datetime)$/;
 
 /** Python's own containers, by name. */

@@ -20,8 +20,8 @@ import {
 import type { Arena } from './arena.js';
 
 /**
- * The parameters of an arena on a device, with the optimiser's arrays. They lie there one behind the other in buckets:
- * the whole model in a few buffers, so that an optimiser is a handful of operations, none larger than every WebGPU
+ * The parameters of an arena on a device, with the optimiser's arrays. They are packed into buckets:
+ * the whole model in a few buffers, so that an optimiser is a handful of operations, none larger than any WebGPU
  * device allows.
  *
  * What changes on the device is not in the arena until `toHost`; what is written into the arena must be announced by
@@ -42,11 +42,11 @@ export class Residence {
     const copy = lower(copyProgram(), { device });
     const sessions = [Session.create(copy, { keep: ['out'] }), Session.create(copy)];
     this.copies = Promise.all(sessions).then(([up, down]) => ({ up, down }));
-    // Who needs it is told about a failure; nobody might.
+    // A failure is reported to whoever awaits it; there may be nobody.
     this.copies.catch(() => {});
   }
 
-  /** The one of this arena on this device, made by the first that asks for it. */
+  /** The residence of this arena on this device, created on first use. */
   static of(arena: Arena, device: DeviceName): Residence {
     const known = residences.get(arena);
     if (known !== undefined) return known;
@@ -73,7 +73,7 @@ export class Residence {
     return this.arrays.slice(1);
   }
 
-  /** Takes new parameters and arrays of the optimiser in the place of the old ones, which are released. */
+  /** Replaces parameters and optimiser arrays; the old ones are released. */
   replace(values: readonly DeviceValue[], slots: readonly (readonly DeviceValue[])[]): void {
     const fresh = [values, ...slots];
     for (const [i, list] of fresh.entries()) {
@@ -85,7 +85,7 @@ export class Residence {
     this.newer = true;
   }
 
-  /** Brings parameters and the optimiser's arrays into the arena. */
+  /** Copies parameters and the optimiser's arrays into the arena. */
   async toHost(): Promise<void> {
     if (!this.isAhead) return;
     for (const [i, list] of this.arrays.entries()) {
@@ -103,14 +103,14 @@ export class Residence {
     return (await down.run({ x: value, one: ONE })).out.data as Float32Array;
   }
 
-  /** Writes what has the order of a bucket where the arena has it. */
+  /** Copies from a bucket's layout to the arena's. */
   scatter({ places }: Bucket, flat: Float32Array, into: Float32Array | Float64Array): void {
     for (const { name, start, size } of places) {
       this.arena.view(into, name).set(flat.subarray(start, start + size) as never);
     }
   }
 
-  /** Sets parameters: the buckets that they are in are put together again. */
+  /** Sets parameters: their buckets are assembled again. */
   async assign(values: Readonly<Record<string, Value>>): Promise<void> {
     await this.toDevice();
     for (const [i, bucket] of this.buckets.entries()) {
@@ -187,7 +187,7 @@ export interface Bucket {
   readonly frozen: boolean;
 }
 
-/** Elements that are added up together: sums of a bucket are made in two steps. */
+/** Elements summed together: sums over a bucket take two steps. */
 export const ROW = 1024;
 
 /** 128 MiB, the smallest buffer that every WebGPU device can have. */
@@ -218,7 +218,7 @@ function bucketsOf(arena: Arena): Bucket[] {
   });
 }
 
-/** A program with the buckets as its inputs in the place of the parameters. */
+/** A program with the buckets as inputs instead of the parameters. */
 export function resident(program: Program, arena: Arena, buckets: readonly Bucket[]): Program {
   const whole = new Map<string, Tensor>();
   const parts = new Map<string, () => Tensor>();
@@ -250,7 +250,7 @@ function patchProgram({ name, places, length }: Bucket, replaced: readonly strin
   });
 }
 
-/** out = x·one: what goes in and out without anything being computed could be left out by the runtime. */
+/** out = x·one: the runtime could optimise away a value that passes through uncomputed. */
 function copyProgram(): Program {
   return trace({ x: f32('N'), one: f32(1) }, ({ x, one }) => ({ out: mul(x, one) }));
 }

@@ -11,7 +11,7 @@ import { readBytes, writeFileAtomic } from '../files.js';
 /** Element type under the format's name, such as `F32`. */
 export type StoredDtype = keyof typeof ARRAYS;
 
-/** A tensor as it stands in a file. BOOL has one byte, 0 or 1, an element; F16 and BF16 are their bits. */
+/** A tensor as stored in a file. BOOL has one byte per element, 0 or 1; F16 and BF16 are raw bits. */
 export interface StoredTensor {
   readonly dtype: StoredDtype;
   readonly shape: readonly number[];

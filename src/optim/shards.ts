@@ -104,8 +104,8 @@ function sumValues(parts: readonly Value[]): Value {
 }
 
 /**
- * Adds up the gradients that the ranks have in their arenas. MPI's own sum leaves the order of the summands to the
- * library; here it is that of the ranks, as with the workers of one process: each rank receives a slice of everyone's
+ * Sums the gradients in the ranks' arenas. MPI's own sum leaves the order of the summands to the
+ * library; here it is rank order, as with the workers of one process: each rank receives a slice of everyone's
  * gradients, adds them in order and sends the sum to all.
  */
 export class GradientExchange {
@@ -129,7 +129,7 @@ export class GradientExchange {
     this.slices = dtype === 'f32' ? new Float32Array(memory.buffer) : new Float64Array(memory.buffer);
   }
 
-  /** g ← ((g₀ + g₁) + g₂) + … in every rank, over the first `count` ranks; what the others hold is not looked at. */
+  /** g ← ((g₀ + g₁) + g₂) + … in every rank, over the first `count` ranks; those of the others are ignored. */
   sum(count: number): void {
     const { ranks, slices, kernels } = this;
     const { grads, length } = this.arena;
@@ -144,7 +144,7 @@ export class GradientExchange {
   }
 }
 
-/** Elements of one or two cache lines, depending on the type: slices begin and end where the kernels can. */
+/** Elements of one or two cache lines, depending on the type: slices are aligned for the kernels. */
 const LINE = 16;
 
 /** Slices of whole lines, as equal as possible. */
@@ -164,7 +164,7 @@ export const gradientName = (parameter: string): string => `gradient:${parameter
 
 /** A training program with the parameters of an arena, into which it writes their gradients. */
 export class Replica {
-  /** Gradients of a shard on their way into the sum: made when a step has more than one for the first time. */
+  /** Gradients of a shard before they are added: allocated when a step first has more than one shard. */
   private scratch: Floats | undefined;
 
   private constructor(
@@ -216,7 +216,7 @@ export interface ReplicaSetup {
   readonly sharedGrads: SharedArrayBuffer;
 }
 
-/** A worker thread that answers tasks one after the other, in the order in which they were sent. */
+/** A worker thread that answers tasks in the order in which they were sent. */
 export class TaskThread<Task, Result> {
   private readonly waiting: ((answer: Answer<Result>) => void)[] = [];
   private failure: string | undefined;
@@ -235,7 +235,7 @@ export class TaskThread<Task, Result> {
     const worker = new Worker(builtFile('optim/worker.js'), { workerData });
     await once(worker, 'message');
     const seen = new TaskThread<Task, Result>(worker, title);
-    // After the listeners, which count as a reason to wait: a process that fails elsewhere must be able to end.
+    // After adding listeners, which keep the process alive: a process that fails elsewhere must be able to end.
     worker.unref();
     return seen;
   }
@@ -245,7 +245,7 @@ export class TaskThread<Task, Result> {
     return this.waiting.length;
   }
 
-  /** @param given buffers of the task that the thread may have: they are not copied, and gone from here */
+  /** @param given buffers of the task to transfer to the thread: they are not copied, and no longer usable here */
   async run(task: Task, given: readonly ArrayBuffer[] = []): Promise<Result> {
     const answer = new Promise<Answer<Result>>((resolve) => {
       if (this.failure === undefined) this.waiting.push(resolve);

@@ -53,7 +53,7 @@ const WIDTHS = {
   Bool: 1,
 } as const;
 
-/** Opens a file of `torch.save`. No code of it is run: see `readPickle`. */
+/** Opens a `torch.save` file without running any code in it: see `readPickle`. */
 export function openTorchFile(file: string): TorchFile {
   const source = new Source(file);
   try {
@@ -66,7 +66,7 @@ export function openTorchFile(file: string): TorchFile {
   }
 }
 
-/** Numbers of 16 bits, as F16 or BF16 stores them, in 32. */
+/** Converts F16 or BF16 bits to f32. */
 export function widened(bits: Uint16Array, dtype: 'F16' | 'BF16'): Float32Array {
   if (dtype === 'BF16') return new Float32Array(Uint32Array.from(bits, (half) => half << 16).buffer);
   return Float32Array.from(bits, (half) => {
@@ -137,7 +137,7 @@ function readArchive(source: Source): { value: unknown; places: Places } {
   return { value, places };
 }
 
-/** Longest part of an old file that is looked through for its pickles. */
+/** Maximum length of an old file that is searched for its pickles. */
 const LEGACY_HEAD = 256 * 2 ** 20;
 const LEGACY_MAGIC = 0x1950a86a20f9469cfc6cn;
 const LEGACY_PROTOCOL = 1001;
@@ -266,7 +266,7 @@ interface ZipEntry {
   readonly size: number;
 }
 
-/** The entries of a zip archive that stores them as they are; those above 4 GiB included (zip64). */
+/** The uncompressed entries of a zip archive, including those above 4 GiB (zip64). */
 function zipEntries(source: Source): Map<string, ZipEntry> {
   const tail = Math.min(source.size, 22 + 0xffff);
   const end = source.view(source.size - tail, tail);

@@ -31,7 +31,7 @@ export interface TrainingConfig<I extends InputTypes> {
   /** Start values and dropout come from streams of this generator. */
   readonly random: Random;
   readonly optimizer: OptimizerConfig;
-  /** Largest norm of all gradients together, or largest absolute value of each element. Default: none. */
+  /** Maximum norm of all gradients together, or maximum absolute value of each element. Default: none. */
   readonly clip?: Clip;
   /** Threads that each compute a shard of every batch. Default 1. */
   readonly workers?: number;
@@ -43,13 +43,13 @@ export interface TrainingConfig<I extends InputTypes> {
   readonly dtype?: 'f32' | 'f64';
   /** Which parameters are not trained: they start at 0, and the caller sets them. Default none. */
   readonly frozen?: (name: string) => boolean;
-  /** What computes. Others than the CPU take one worker, f32 and no ranks; `auto` chooses by the model. Default cpu. */
+  /** Device. Devices other than the CPU support one worker, f32 and no ranks; `auto` chooses by the model. Default cpu. */
   readonly device?: DeviceChoice;
-  /** What dropout masks are made of. Default: triple32 on the CPU, portable on other devices. */
+  /** Hash for dropout masks. Default: triple32 on the CPU, portable on other devices. */
   readonly hash?: MaskHash;
 }
 
-/** What an update has computed. */
+/** Results of an update. */
 export interface StepResult {
   readonly loss: number;
   /** ‖gradient‖₂ before clipping. */
@@ -64,7 +64,7 @@ export interface StepResult {
 export interface TrainingState {
   readonly optimizer: OptimizerState;
   readonly dropout: RandomState;
-  /** What dropout masks are made of; absent: triple32. A training keeps them when it continues elsewhere. */
+  /** Hash for dropout masks; absent: triple32. A training keeps it when it continues elsewhere. */
   readonly hash?: MaskHash;
 }
 
@@ -73,7 +73,7 @@ export class DivergedError extends Error {
   override readonly name = 'DivergedError';
 }
 
-/** A batch, and what its dropout masks are made of. */
+/** A batch, and the key of its dropout masks. */
 export interface KeyedBatch {
   readonly feeds: Feeds;
   readonly dropoutKey?: Run['dropoutKey'];
@@ -84,8 +84,8 @@ export interface Engine {
   /** Whether the program has random arrays. */
   readonly masked: boolean;
   /**
-   * Adds up the gradients of the batches and makes an update with them, `accept` willing: it sees the outputs of each batch
-   * and ‖g‖ first, and may throw; parameters and optimiser then stay as they were.
+   * Sums the gradients of the batches and makes an update, if `accept` agrees: it sees the outputs of each batch
+   * and ‖g‖ first, and may throw; parameters and optimiser are then unchanged.
    */
   step(
     batches: readonly KeyedBatch[],
@@ -96,9 +96,9 @@ export interface Engine {
   gradient(batches: readonly KeyedBatch[], out: Float32Array): Promise<void>;
   /** Sets parameters. */
   assign(values: Readonly<Record<string, Value>>): Promise<void>;
-  /** Brings parameters and the optimiser's arrays into the arena, if they are elsewhere. */
+  /** Copies parameters and the optimiser's arrays into the arena, if they are elsewhere. */
   toHost(): Promise<void>;
-  /** Bytes sent to a device and got from it so far. */
+  /** Bytes sent to and received from a device so far. */
   readonly traffic: { readonly up: number; readonly down: number };
   /** The programs that an update of a batch runs, with what they are given. */
   programs(batch: Feeds): Promise<UpdateProgram[]>;
@@ -172,9 +172,9 @@ export class Training {
   }
 
   /**
-   * Writes ∇ loss of one batch, or of several together, without dropout: that of the model in evaluation mode, if nothing
-   * but dropout tells the two modes apart. Divided over workers and ranks like a step; parameters, optimiser and random
-   * numbers stay as they are.
+   * Writes ∇ loss of one batch, or of several together, without dropout: that of the model in evaluation mode, if only
+   * dropout distinguishes the two modes. Split over workers and ranks like a step; parameters, optimiser and random
+   * numbers are unchanged.
    */
   async gradient(batches: Feeds | readonly Feeds[], out: Float32Array): Promise<void> {
     const list = (Array.isArray(batches) ? batches : [batches]) as readonly Feeds[];
@@ -187,8 +187,8 @@ export class Training {
 
   /**
    * Writes the direction of the optimiser's next step for a gradient alone, without momentum: for Adam g ∕ (√v̂ + δ)
-   * with its second moments v̂, else g. A parameter that is rarely trained has a tiny v̂, which would make it the whole of
-   * the direction: δ is the mean of √v̂. Returns the length of the direction.
+   * with its second moments v̂, otherwise g. A parameter that is rarely trained has a tiny v̂, which would let it dominate
+   * the direction, so δ is the mean of √v̂. Returns the length of the direction.
    */
   direction(gradient: Float32Array, out: Float32Array): number {
     const { optimizer } = this.config;
@@ -225,7 +225,10 @@ export class Training {
     return this.engine.assign(values);
   }
 
-  /** Brings parameters and the optimiser's arrays into the arena, if they are on a device; before the arena is read. */
+  /**
+   * Copies parameters and the optimiser's arrays into the arena, if they are on a device; call it before reading the
+   * arena.
+   */
   settle(): Promise<void> {
     return this.engine.toHost();
   }
@@ -236,7 +239,7 @@ export class Training {
     return this.hash === 'triple32' ? state : { ...state, hash: this.hash };
   }
 
-  /** Takes over what `state` has given; parameters and slots lie in the arena. */
+  /** Restores what `state` returned; parameters and slots are in the arena. */
   load(state: TrainingState): void {
     const { hash = 'triple32' } = state;
     this.optimizer.load(state.optimizer);
@@ -249,12 +252,12 @@ export class Training {
     this.engine = restarting(this.engine, () => this.start(hash));
   }
 
-  /** Bytes that updates have sent to a device and got from it. */
+  /** Bytes that updates have sent to and received from a device. */
   get traffic(): { readonly up: number; readonly down: number } {
     return this.engine.traffic;
   }
 
-  /** The programs that an update of this batch runs, with what they are given: to look at where they are computed. */
+  /** The programs that an update of this batch runs, with their inputs: to inspect where they are computed. */
   programs(batch: Feeds): Promise<UpdateProgram[]> {
     return this.engine.programs(batch);
   }
@@ -273,7 +276,7 @@ export class Training {
     });
   }
 
-  /** Finds the operation that went wrong by running the batches again with every value visible. */
+  /** Finds the operation that failed by running the batches again with every value visible. */
   private async diverged(batches: readonly Feeds[], loss: number): Promise<DivergedError> {
     const what = Number.isFinite(loss) ? 'the gradient is not finite' : `the loss is ${loss}`;
     const where = `${what} at update ${this.updates + 1}`;
@@ -292,7 +295,7 @@ export class Training {
   }
 }
 
-/** An engine that is closed and replaced by another one before it is used again. */
+/** An engine that is closed and recreated before its next use. */
 function restarting(old: Engine, start: () => Promise<Engine>): Engine {
   let next: Promise<Engine> | undefined;
   const now = (): Promise<Engine> => {

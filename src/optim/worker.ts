@@ -5,9 +5,9 @@ import { type ForwardSetup, type ForwardTask, parameterFeeds } from './inference
 import { answerTasks, floatsOver, Replica, type ReplicaSetup, type ShardTask } from './shards.js';
 
 /**
- * Entry of a worker thread. One with memory for gradients answers the shards it is sent with their outputs; one without
- * runs a program forward. The runtime does not take shared memory, so parameters and gradients pass through an arena of
- * the worker's own.
+ * Entry point of a worker thread. With memory for gradients it answers shards with their outputs; without it
+ * runs a program forward. The runtime does not accept shared memory, so parameters and gradients pass through an arena of
+ * the worker.
  */
 const setup = workerData as ReplicaSetup | ForwardSetup;
 const { executable, parameters, dtype, sharedValues } = setup;

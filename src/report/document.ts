@@ -52,9 +52,9 @@ export interface Figure {
   /** Name of its files. */
   readonly id: string;
   readonly title: string;
-  /** What is shown and how it was measured, in sentences. */
+  /** Caption: what is shown and how it was measured. */
   readonly caption: string;
-  /** A document of its own. */
+  /** A complete document. */
   readonly svg: string;
   readonly data: FigureData;
 }
@@ -69,7 +69,7 @@ export interface Table {
   /** Name of its files. */
   readonly id: string;
   readonly title: string;
-  /** What was measured and how, in sentences. */
+  /** Caption: what was measured and how. */
   readonly caption: string;
   readonly columns: readonly Column[];
   readonly rows: readonly Row[];
@@ -77,7 +77,7 @@ export interface Table {
 
 export interface Column {
   readonly title: string;
-  /** What the figures of its cells are, one name for each; none: the cells are text. */
+  /** Names of the figures in its cells; none: the cells are text. */
   readonly measures: readonly string[];
 }
 
@@ -116,7 +116,7 @@ export function seedEstimate(values: readonly number[], digits: number): SeedEst
   return { mean: mean(finite), std: standardDeviation(finite), n: finite.length, digits };
 }
 
-/** Marks the best figure of every measure of every column, all of equal ones, unless there is only one. */
+/** Marks the best figure of every measure in every column, including ties, unless there is only one. */
 export function markBest(rows: readonly Row[], better: readonly ('higher' | 'lower')[]): Row[] {
   const figures = (column: number, measure: number): number[] =>
     rows.flatMap(({ cells }) => {

@@ -42,7 +42,7 @@ export function writeFiles(folder: string, title: string, sections: readonly Sec
   const earlier = earlierFiles(folder);
   const unique = withUniqueIds(sections);
   const written = new Set<string>();
-  // Not flushed to disk one by one, which would take longer than everything else: a report can be made again.
+  // Not flushed to disk one by one, which would take longer than everything else: a report can be regenerated.
   const write = (name: string, data: string | Uint8Array): void => {
     try {
       writeFileSync(join(folder, name), data);
@@ -63,7 +63,9 @@ export function writeFiles(folder: string, title: string, sections: readonly Sec
     markdown: join(folder, 'report.md'),
     tables: names.filter((name) => name.startsWith('tables/')),
     figures: names.filter((name) => name.startsWith('figures/')),
-    warnings: hasFonts() ? [] : ['this machine has no fonts: the PNG files lack their text, the SVG files do not'],
+    warnings: hasFonts()
+      ? []
+      : ['this machine has no fonts: the PNG files have no text; the SVG files are not affected'],
   };
 }
 
@@ -86,7 +88,7 @@ function writePicture(name: string, svg: string, write: (name: string, data: str
   write(`${name}.png`, pngOf(svg));
 }
 
-/** Longer tables get no picture. */
+/** Longer tables are not drawn. */
 const MOST_PICTURED_ROWS = 60;
 
 function hasPicture({ rows }: Table): boolean {
@@ -130,7 +132,7 @@ export function markdownTable({ columns, rows }: Pick<Table, 'columns' | 'rows'>
   return [line(head), line(rule), ...rows.map(({ cells }) => line(cells.map(markdownCell)))].join('\n');
 }
 
-/** What could be taken for Markdown or HTML is escaped. */
+/** Escapes anything that could be read as Markdown or HTML. */
 function escapeMarkdown(text: string): string {
   return text.replace(/[\\`*_[\]<>|#]/g, '\\$&').replace(/\r?\n/g, ' ');
 }
@@ -142,7 +144,7 @@ export function csvTable({ columns, rows }: Pick<Table, 'columns' | 'rows'>): st
   return csvLines(head, body);
 }
 
-/** Text as CSV (RFC 4180): quoted where it must be. */
+/** Text as CSV (RFC 4180): quoted if necessary. */
 export function csvLines(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   return [head, ...rows].map((row) => `${row.map(csvText).join(',')}\n`).join('');
 }
@@ -173,12 +175,12 @@ function csvCells(cell: Cell, { measures }: Column): (string | number)[] {
 
 function csvText(value: string | number): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
-  // A spreadsheet must not take a cell for a formula.
+  // A spreadsheet must not interpret a cell as a formula.
   const text = /^[=+@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The report as Markdown; its figures are the SVG files beside it. */
+/** The report as Markdown; its figures are the SVG files next to it. */
 function markdownReport(title: string, sections: readonly Section[], lead: string): string {
   const counts = { table: 0, figure: 0 };
   const parts = sections.flatMap((section) => [
@@ -213,7 +215,7 @@ export function pngOf(svg: string): Uint8Array {
   return new Resvg(svg, { font: FONTS, fitTo: { mode: 'zoom', value: 2 }, background: '#ffffff' }).render().asPng();
 }
 
-/** Whether this machine has fonts at all: without any, text is left out of the pictures. */
+/** Whether this machine has any fonts: without them, pictures have no text. */
 export function hasFonts(): boolean {
   const probe =
     '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><text y="16" font-size="16">H</text></svg>';
@@ -223,7 +225,7 @@ export function hasFonts(): boolean {
 
 const FONTS = { loadSystemFonts: true };
 
-/** The report as one HTML page that loads nothing: styles and figures are inside, files beside it are only linked. */
+/** The report as one self-contained HTML page: styles and figures are inside, other files are only linked. */
 function htmlPage(
   title: string,
   sections: readonly Section[],
@@ -332,7 +334,7 @@ function htmlTable({ columns, rows }: Table): string {
   return `<table><thead><tr>${head.join('')}</tr></thead><tbody>\n${body.join('\n')}\n</tbody></table>`;
 }
 
-/** Sentences may be broken into lines, names and figures not. */
+/** Sentences may wrap, names and figures may not. */
 function cellClass(cell: Cell): string {
   if (typeof cell !== 'string') return ' class="number"';
   return cell.length > 60 ? ' class="long"' : '';

@@ -23,7 +23,10 @@ export type { ReportFiles } from './files.js';
 export interface ReportOptions {
   /** Where the report is written. Default `report` in the folder. */
   readonly out?: string;
-  /** Strategies, or methods as the report calls them, that others are compared with. Default: the baselines among the strategies that are there. */
+  /**
+   * Strategies, or methods as named in the report, that others are compared with. Default: the baselines among the
+   * strategies present.
+   */
   readonly baselines?: readonly string[];
   /** Default the name of the folder. */
   readonly title?: string;
@@ -47,7 +50,7 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
   sections.push(...schedulingSection(sets, reader), ...policySections(views), ...otherDataSection(others));
   sections.push(...probed.probes.map(probeSection));
   if (sets.length > 0) sections.push(methodsSection(sets, found.sweeps));
-  // Last, when it is known what could not be read.
+  // Last, once unreadable files are known.
   sections.push(runsSection(sets, found, [...found.problems, ...reader.problems, ...probed.problems]));
 
   const { out = join(folder, 'report'), title = `Report on ${basename(resolve(folder))}` } = options;
@@ -71,7 +74,7 @@ function resultsSection(view: ReportView): Section {
 }
 
 function leadOf({ runs, candidates, setAside }: FoundRuns, { probes }: FoundProbes): string {
-  const chosen = candidates.length === 0 ? '' : `, and ${candidates.length} that settings were only chosen by`;
+  const chosen = candidates.length === 0 ? '' : `, and ${candidates.length} used only to choose settings`;
   const probed = probes.length === 0 ? '' : `, and ${probes.length} probe${probes.length === 1 ? '' : 's'}`;
   const finished = `${runs.length} finished run${runs.length === 1 ? '' : 's'}${chosen}${probed}`;
   if (setAside.length === 0) return `${finished}.`;

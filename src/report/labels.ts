@@ -17,9 +17,9 @@ export interface Labelled {
 }
 
 /**
- * A name for each setting, in the words of the paper: the strategy or, of forecasts that train one task, the model. Where
- * that is not enough to tell settings apart, keys in which they differ are added, or instead of several keys the group of
- * a sweep. The main task is no part of it.
+ * A name for each setting, in the paper's terms: the strategy or, for forecasts that train one task, the model. If
+ * that does not distinguish settings, keys in which they differ are added, or instead of several keys the group of
+ * a sweep. The main task is not part of it.
  */
 export function labelsFor(kind: string, settings: readonly Labelled[]): string[] {
   const names = settings.map((setting) => plainLabel(kind, setting));
@@ -48,7 +48,7 @@ function detailed(name: string, details: readonly string[]): string {
   return name.endsWith(')') ? `${name.slice(0, -1)}, ${details.join(', ')})` : `${name} (${details.join(', ')})`;
 }
 
-/** Whether settings of one name come from groups of a sweep that tell them apart when it takes several keys to do so. */
+/** Whether sweep groups distinguish settings of one name that would otherwise need several keys. */
 function isToldByGroup(settings: readonly Labelled[], keys: readonly string[]): boolean {
   if (keys.length < 2 || keys.includes(WITHOUT) || settings.some(({ group }) => group === undefined)) return false;
   const pairs = settings.map(({ group, keys: own }) =>
@@ -64,12 +64,12 @@ export function varyingKeys(settings: readonly Labelled[]): string[] {
   return all.filter((key) => key !== 'problem.main' && key !== 'strategy.name' && varies(key, settings));
 }
 
-/** A few of the keys in which settings differ that are enough to tell them apart: each splits most of what is left. */
+/** A few keys that are enough to distinguish settings: each splits most of the rest. */
 function tellingKeys(settings: readonly Labelled[]): string[] {
   const varying = varyingKeys(settings);
   const kinds = (keys: readonly string[]): number =>
     new Set(settings.map((setting) => JSON.stringify(keys.map((key) => setting.keys.get(key) ?? null)))).size;
-  // Features that a scheduler does without are what an ablation is about.
+  // Hidden features are what an ablation is about.
   const chosen = varying.filter((key) => key === WITHOUT);
   while (kinds(chosen) < kinds(varying)) {
     const [best] = varying
@@ -81,7 +81,7 @@ function tellingKeys(settings: readonly Labelled[]): string[] {
   return chosen;
 }
 
-/** As few of the last words of a key as tell it from the others. */
+/** The shortest suffix of a key that distinguishes it from the others. */
 function shortKey(key: string, all: readonly string[]): string {
   const words = key.split('.');
   for (let count = 1; count < words.length; count++) {
@@ -105,7 +105,7 @@ export function taskSet({ strategy, keys }: Labelled): string | undefined {
   return tasksInWords(tasks);
 }
 
-/** Whether a scheduler has to do without some of its features. */
+/** Whether some of a scheduler's features are hidden. */
 export function isAblation({ keys }: Labelled): boolean {
   const without = keys.get(WITHOUT);
   return Array.isArray(without) && without.length > 0;
@@ -148,7 +148,7 @@ function isForecast(kind: string): boolean {
   return kindOf({ kind })?.evaluations === 'forecasts';
 }
 
-/** Keys below a choice, such as the widths of a model, are compared among those that have made the same choice. */
+/** Keys below a choice, such as the widths of a model, are compared only among settings with the same choice. */
 function varies(key: string, settings: readonly Labelled[]): boolean {
   const choice = CHOICES.find((name) => key !== name && key.startsWith(name.slice(0, name.lastIndexOf('.') + 1)));
   const groups = choice === undefined ? [settings] : groupBy(settings, ({ keys }) => keys.get(choice)).values();

@@ -46,7 +46,7 @@ export interface Decoding {
   readonly checkpoint: string;
 }
 
-/** How good the main task was on validation data, higher is better: what models are chosen by. */
+/** Validation performance on the main task, higher is better, by which models are chosen. */
 export const performanceMeasure: Measure = {
   name: 'validation performance',
   digits: 4,
@@ -60,7 +60,7 @@ export function measureOf([first]: readonly Setting[]): ValidationMeasure {
   return validationMeasure(run?.config ?? {}, run?.info);
 }
 
-/** The same as people read it, such as a loss. */
+/** The same for display, such as a loss. */
 export function shownValidation({ settings }: DataSet): Measure {
   const { name, better, shown } = measureOf(settings);
   return { name, digits: 4, better, of: (run, setting) => shown(performanceMeasure.of(run, setting)) };
@@ -78,7 +78,7 @@ export function forecastMeasure(name: 'RankIC' | 'IC' | 'RankICIR' | 'ICIR' | 'z
 
 /** The evaluation of a run on the test part. */
 export function testForecast(run: ReportedRun): SavedForecastFigures | undefined {
-  // Those that took something else out of the forecasts than the run does are in folders of other names.
+  // Evaluations with a neutralisation other than the run's are in other folders.
   return run.evaluations.forecasts.find(({ split, folder }) => split === 'test' && !isVariant(basename(folder)));
 }
 
@@ -132,7 +132,7 @@ export function bySeed(setting: Setting, measure: Measure): Map<number, number> 
   return new Map(values.filter(([, value]) => Number.isFinite(value)));
 }
 
-/** The one figure that stands for all: RankIC, sacreBLEU, or how good the main task was on validation data. */
+/** The headline figure: RankIC, sacreBLEU, or the validation performance on the main task. */
 export function headline(data: DataSet): Measure {
   const evaluations = kindOf(data)?.evaluations;
   if (evaluations === 'forecasts') return forecastMeasure('RankIC');
@@ -177,8 +177,8 @@ export function testComparisons(
 }
 
 /**
- * Comparisons that a comparison on validation data stands for: those of every score that the settings of the one side were
- * chosen by with every one of the other. On test data, which decided nothing, each stands for itself.
+ * Number of comparisons behind one on validation data: every score that the settings of one side were
+ * chosen by, times those of the other. On test data, which decided nothing, it is one.
  */
 export function looksAt({ candidate, baseline }: Comparison): number {
   const [own, other] = [candidate, baseline].map(({ runs }) =>
@@ -226,7 +226,7 @@ export function bleuTest(own: readonly Translated[], other: readonly Translated[
 
 /**
  * 95 % percentile interval of BLEU, averaged over the seeds, under resampling of the sentences, those of all seeds drawn
- * together; three seeds at most, as further ones hardly change it and take long to read.
+ * together; at most three seeds, since more hardly change it and take long to read.
  */
 export function bleuInterval(all: readonly Translated[], reader: SeriesReader): [number, number] {
   const seeds = all.slice(0, INTERVAL_SEEDS).flatMap(({ run, figures }) => reader.segments(run, figures) ?? []);

@@ -47,7 +47,7 @@ export function effectRows({ effects }: ProbeResult): string[][] {
   ]);
 }
 
-/** What the table is to be read with, in sentences. */
+/** Notes on reading the table. */
 export function effectNotes({ plan, mainGain, effects }: ProbeResult): string[] {
   const number = effectFormat(effects);
   const smallest = number(smallestVisible(effects, plan.seeds.length)).replace('+', '');
@@ -69,7 +69,7 @@ export function recommendedStrategy({ recommendation }: ProbeResult): string {
   return `strategy: {${keys.join(', ')}}`;
 }
 
-/** What the recommendation is expected to save or cost, in sentences. */
+/** What the recommendation is expected to save or cost. */
 export function expectationNotes({ recommendation, expectation, configured }: ProbeResult): string[] {
   const { strategy, arm } = recommendation;
   const lines = [`expected time: ${timeText(expectation.updates, arm, expectation.against)}.`];
@@ -85,7 +85,7 @@ export function expectationNotes({ recommendation, expectation, configured }: Pr
   return lines;
 }
 
-/** The matrix of transfer; `name` is that of the configuration. */
+/** The transfer matrix; `name` is that of the configuration. */
 export function probeFigure({ plan, effects }: ProbeResult, name: string, id: string): Figure {
   const main = plan.tasks[plan.main];
   return transferFigure(
@@ -112,11 +112,11 @@ function comparison({ kind, task }: Effect): string {
   return kind === 'added' ? `half ${task}, against main alone` : `all tasks, against all but ${task}`;
 }
 
-/** The other arm's improvement may be anything; the recommended one's is positive where a ratio is given. */
+/** The other arm's improvement may have any sign; the recommended one's is positive if a ratio is given. */
 function timeText(updates: Interval | undefined, arm: string, against: string): string {
-  if (updates === undefined) return 'the branches are too short to tell what it saves or costs';
+  if (updates === undefined) return 'the branches are too short to show what it saves or costs';
   const { mean: factor, low, high } = updates;
-  if (factor <= 0) return `the main task improves with "${arm}" and gets no better with "${against}"`;
+  if (factor <= 0) return `the main task improves with "${arm}" but not with "${against}"`;
   if (Math.abs(factor - 1) < 0.01 && low > 0.9 && high < 1.1) return `"${arm}" needs as many updates as "${against}"`;
   const change = factor < 1 ? `saves ${percent(1 - factor)}` : `costs ${percent(factor - 1)}`;
   const sure = high < 1 || low > 1 ? change : `${change}, which may be chance`;
@@ -145,7 +145,7 @@ export interface Transfer {
   readonly visible: boolean;
 }
 
-/** The matrix of transfer on the main task: a row for each sibling, beside it the same numbers with their intervals. */
+/** The transfer matrix on the main task: a row for each sibling, with the same numbers and their intervals next to it. */
 export function transferFigure(
   effects: readonly Transfer[],
   about: Pick<Figure, 'id' | 'title' | 'caption'>,

@@ -26,7 +26,7 @@ export interface Unreadable {
 }
 
 /**
- * Reads the long files of runs when a table or figure asks for them, each once. What cannot be read is undefined, and
+ * Reads the long files of runs on demand, each once. What cannot be read is undefined and
  * noted: it never breaks a report.
  */
 export class SeriesReader {

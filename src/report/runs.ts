@@ -78,15 +78,15 @@ export function findRuns(folder: string): FoundRuns {
 }
 
 function readRun(folder: string, name: string, sweeps: SweepReader): ReportedRun | RunSetAside {
-  if (!isRun(folder)) return { name, state: 'broken', reason: 'it has no run.json: it was being made or copied' };
+  if (!isRun(folder)) return { name, state: 'broken', reason: 'it has no run.json: it was being created or copied' };
   const { info, config } = openRun(folder);
   if (info.state === 'interrupted') {
     return { name, state: 'interrupted', reason: `stopped by a signal; to continue: tcts train --resume ${folder}` };
   }
   if (info.state === 'failed') return { name, state: 'failed', reason: 'stopped by an error' };
   if (info.state === 'running') {
-    if (isRunning(folder)) return { name, state: 'running', reason: 'a process is at work on it' };
-    return { name, state: 'stopped', reason: 'killed without notice; it can be resumed' };
+    if (isRunning(folder)) return { name, state: 'running', reason: 'a process is working on it' };
+    return { name, state: 'stopped', reason: 'killed; it can be resumed' };
   }
   if (info.state !== 'finished') return { name, state: 'broken', reason: `its state is ${String(info.state)}` };
   const sweep = sweeps.place(dirname(folder), basename(folder));
@@ -101,18 +101,21 @@ export interface FoundSweep {
   readonly record: SweepRecord;
 }
 
-/** What a sweep says of one of its runs. */
+/** What a sweep records about one of its runs. */
 export interface SweepPlace {
   readonly group: string;
   /** It only served to choose settings. */
   readonly candidate: boolean;
   /** Keys whose values were chosen by validation or taken from other runs. */
   readonly chosenKeys: readonly string[];
-  /** Validation scores that its settings were chosen by; 1 where nothing was chosen. */
+  /** Number of validation scores its settings were chosen from; 1 if nothing was chosen. */
   readonly looks: number;
 }
 
-/** Reads the record of every folder once. If one cannot be read, that is noted, and its runs count as runs without a sweep. */
+/**
+ * Reads the record of every folder once. If one cannot be read, this is noted, and its runs count as runs without a
+ * sweep.
+ */
 export class SweepReader {
   readonly problems: Unreadable[] = [];
   private readonly known = new Map<string, { found: FoundSweep; places: Map<string, SweepPlace> } | undefined>();
@@ -121,7 +124,7 @@ export class SweepReader {
     return [...this.known.values()].flatMap((sweep) => sweep?.found ?? []);
   }
 
-  /** What its sweep says of a run, if it has one. */
+  /** What a run's sweep records about it, if it has one. */
   place(folder: string, name: string): SweepPlace | undefined {
     if (!this.known.has(folder)) this.known.set(folder, this.read(folder));
     return this.known.get(folder)?.places.get(name);
@@ -145,7 +148,7 @@ export class SweepReader {
   }
 }
 
-/** How much was looked at before the settings of a run were chosen. */
+/** How many scores were compared before the settings of a run were chosen. */
 function looksOf({ choices }: SweepRecord, group: string, labels: ChoiceRecord['for']): number {
   const choice = choices.find(
     ({ step, for: where }) => step === group && Object.entries(where).every(([key, value]) => labels[key] === value),
@@ -154,8 +157,8 @@ function looksOf({ choices }: SweepRecord, group: string, labels: ChoiceRecord['
 }
 
 /**
- * Adds the paper's wait-k* where a sweep has chosen it: for each k the runs with the wait that was best on wait-k in
- * validation, as a separate method. The runs also keep their own place.
+ * Adds the paper's wait-k* if a sweep has chosen it: for each k the runs with the wait that was best on wait-k in
+ * validation, as a separate method. The runs also appear under their own method.
  */
 export function withBestWaits(data: DataSet, sweeps: readonly FoundSweep[]): DataSet {
   const added = sweeps.flatMap(({ folder, record }) => {

@@ -6,9 +6,9 @@ import { isAblation, labelsFor, strategyOrder, taskSet } from './labels.js';
 import type { ReportedRun } from './runs.js';
 import { isChosen } from './runs.js';
 
-/** Runs that differ in their seed alone. */
+/** Runs that differ only in their seed. */
 export interface Setting {
-  /** The method in the words of the paper, with what distinguishes it from the others; not the main task. */
+  /** The method in the paper's terms, with what distinguishes it from the others, without the main task. */
   readonly label: string;
   readonly strategy: string;
   /** Number of the main task; undefined if the problem has only one. */
@@ -67,7 +67,7 @@ export function corpusOf({ settings }: DataSet): string {
   return JSON.stringify([...settings[0].keys].filter(([key]) => key.startsWith('problem.data.')).sort());
 }
 
-/** What the applications call a task. */
+/** Names of tasks in the applications. */
 export function taskTitle(kind: string, main: number | undefined): string {
   return main === undefined ? 'main task' : (problemKindOf({ kind })?.taskTitle?.(main) ?? `Task-${main}`);
 }
@@ -98,8 +98,8 @@ function settingsOf(kind: string, runs: readonly ReportedRun[], chosenKeys: read
 }
 
 /**
- * What a sweep has chosen for each main task is no part of a method's name, unless two settings of a main task would then
- * be called the same, as with runs of several sweeps.
+ * What a sweep has chosen for each main task is not part of a method's name, unless two settings of a main task would then
+ * have the same name, as with runs of several sweeps.
  */
 function methodLabels(
   kind: string,

@@ -147,8 +147,8 @@ export class FolderSession implements RunSession {
   }
 
   /**
-   * The loop has failed. Nothing is saved, since the state is not that of a safe point. Returns whether the folder still holds
-   * everything it held when the session was opened.
+   * The loop has failed. Nothing is saved, since the state is not that of a safe point. Returns whether the folder
+   * still holds everything it held when the session was opened.
    */
   abandon(): { readonly unchanged: boolean } {
     try {

@@ -54,8 +54,9 @@ function isValidJson(text: string): boolean {
 }
 
 /**
- * Follows a log while a run writes it, in any process. A line counts once its newline is there. A run that is
- * resumed drops what it logged after its last checkpoint, and may have grown past it since: then the log is read from the start.
+ * Follows a log while a run writes it, in any process. A line counts once its newline is there. A run that is resumed
+ * drops what it logged after its last checkpoint, and may have grown past it since: then the log is read from the
+ * start.
  */
 export class LogTail {
   /** Identity of the file, bytes of it that have been read, and the last of them. */

@@ -54,7 +54,7 @@ export interface ValidationMeasure {
   shown(performance: number): number;
 }
 
-/** A validation measure; `sign` is −1 where `validate` returns it with its sign changed, as it does with a loss. */
+/** A validation measure; `sign` is −1 if `validate` returns it with its sign changed, as for a loss. */
 export interface Validation {
   readonly name: string;
   readonly sign: 1 | -1;

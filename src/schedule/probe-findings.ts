@@ -233,8 +233,9 @@ function* aliased(gains: readonly (readonly [string, number[]])[], { tasks, main
 }
 
 /**
- * The ratio of two means of paired values with its 95 % interval by Fieller's theorem (1954): all ρ for which the mean of
- * a − ρb is within t standard errors of 0. Undefined unless b's mean is significantly above 0: otherwise ρ is unbounded or meaningless.
+ * The ratio of two means of paired values with its 95 % interval by Fieller's theorem (1954): all ρ for which the mean
+ * of a − ρb is within t standard errors of 0. Undefined unless b's mean is significantly above 0: otherwise ρ is
+ * unbounded or meaningless.
  */
 export function ratioOfMeans(a: readonly number[], b: readonly number[]): Interval | undefined {
   const n = a.length;

@@ -12,8 +12,9 @@ import type { FeatureGroup, Problem, ProblemContext } from './problem.js';
 export type ProblemSchema = z.ZodObject<{ kind: z.ZodLiteral<string> } & z.core.$ZodLooseShape, z.core.$strict>;
 
 /**
- * Everything the tool knows about an application: an entry of the list in `problems/index.ts`, or the export of a module that a
- * configuration names as `problem: {kind: module, module: ./weather.js}`. The schema is the only place of its defaults.
+ * Everything the tool knows about an application: an entry of the list in `problems/index.ts`, or the export of a
+ * module that a configuration names as `problem: {kind: module, module: ./weather.js}`. The schema is the only place of
+ * its defaults.
  */
 export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {
   readonly schema: S;

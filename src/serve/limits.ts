@@ -1,4 +1,4 @@
-/** What one client, and all of them together, can make the server hold or do. */
+/** Limits on what one client, and all of them together, can make the server hold or do. */
 export const limits = {
   /** Bytes of a message of a client. */
   messageBytes: 4096,
@@ -7,25 +7,25 @@ export const limits = {
   messageBurst: 400,
   addressMessagesPerSecond: 500,
   addressMessageBurst: 1000,
-  /** Sentences that a connection can have under way: settings side by side. */
+  /** Concurrent sentences of a connection, for settings side by side. */
   lanes: 4,
-  /** Sentences under way on the whole server. */
+  /** Concurrent sentences on the whole server. */
   streams: 200,
-  /** Connections to the server, and of one address. */
+  /** Connections to the server, and from one address. */
   connections: 256,
   connectionsOfAddress: 128,
-  /** Requests a second of one address, and how many at once. */
+  /** Requests per second from one address, and the burst. */
   requestsPerSecond: 100,
   requestBurst: 300,
   /** Words of a message. */
   wordsOfMessage: 64,
   /** Characters of a word. */
   wordLength: 100,
-  /** Source tokens of a sentence, its words' pieces counted: what its caches are bounded by. */
+  /** Source tokens of a sentence, counting word pieces, which bounds its caches. */
   sentenceTokens: 256,
-  /** Words of a sentence that have arrived and are not worked on yet. */
+  /** Words of a sentence that have arrived and are still waiting. */
   waitingWords: 400,
-  /** Bytes that a client may leave unread before it is cut off. */
+  /** Bytes that a client may leave unread before it is disconnected. */
   unreadBytes: 1_000_000,
   /** Milliseconds after which a connection without a message or an answer to a ping is ended. */
   silence: 60_000,
@@ -67,7 +67,7 @@ export function rateLimitByAddress(
     const time = now();
     let bucket = buckets.get(address);
     if (bucket === undefined) {
-      // Buckets that have had the time to fill up again are as good as new.
+      // Buckets that have refilled can be dropped.
       if (buckets.size >= MOST_ADDRESSES) {
         for (const [name, { used }] of buckets) if (time - used > (1000 * burst) / perSecond) buckets.delete(name);
         if (buckets.size >= MOST_ADDRESSES) return false;

@@ -18,18 +18,18 @@ import { limits, rateLimitByAddress } from './limits.js';
 export interface Address {
   /** Default 127.0.0.1: only this machine can reach it. */
   readonly host?: string;
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Further names under which the server may be reached. Default none. */
+  /** Additional host names of the server. Default none. */
   readonly names?: readonly string[];
-  /** What a client must know to be served: in the link once, then in a cookie. Default none, beyond loopback a random one. */
+  /** The token that clients need: once in the link, then in a cookie. Default none; beyond loopback a random one. */
   readonly token?: string;
 }
 
 export interface ListenOptions {
   /** WebAssembly may run in the page. */
   readonly wasm: boolean;
-  /** Each address may send so many requests a second and no more. */
+  /** Whether requests per second are limited for each address. */
   readonly limited: boolean;
 }
 
@@ -105,7 +105,7 @@ interface Refusal {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Answers a connection that the HTTP server has let go of, and ends it. */
+/** Answers a connection that the HTTP server has handed over, and ends it. */
 export function refuseSocket(socket: Duplex, status: string): void {
   // Without a listener, a reset by the client would end the process.
   socket.on('error', () => socket.destroy());
@@ -117,7 +117,7 @@ export function refuseSocket(socket: Duplex, status: string): void {
 
 const LOOPBACK = '127.0.0.1';
 
-/** An address that others can open, where a server is bound to all that the machine has. */
+/** An address that others can open, if a server is bound to all addresses. */
 function reachable(host: string): string {
   if (host !== '0.0.0.0' && host !== '::') return host;
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
@@ -135,7 +135,7 @@ function addressError(error: NodeJS.ErrnoException, host: string, port: number):
   return error;
 }
 
-/** Who knows the token: the link with it gives a cookie, which every other request must have. */
+/** Token check: opening the link with it sets a cookie, which every other request must have. */
 function tokenAccess(token: string) {
   const expected = digest(token);
   const isToken = (text: string): boolean => timingSafeEqual(digest(text), expected);
@@ -172,7 +172,7 @@ function decoded(text: string): string {
 export interface GuardOptions {
   /** The address that the server is bound to. */
   readonly host: string;
-  /** Further names under which it may be reached. */
+  /** Additional host names. */
   readonly names: readonly string[];
 }
 
@@ -218,7 +218,7 @@ function hostName(host: string): string | undefined {
 function securityHeaders(wasm: boolean): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
-    // WebAssembly is allowed only where models run in the page.
+    // WebAssembly is allowed only if models run in the page.
     `script-src 'self'${wasm ? " 'wasm-unsafe-eval'" : ''}`,
     "style-src 'self'",
     "connect-src 'self'",

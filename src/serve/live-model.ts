@@ -19,7 +19,7 @@ export interface LiveModel {
   readonly target: TextSide;
   /** Maximum sentence length in tokens, including its end. */
   readonly maxPositions: number;
-  /** The policy that a short text stands for, as `wait-k:3`. Default the one that the model was trained for. */
+  /** The policy that a short text such as `wait-k:3` names. Default the one that the model was trained for. */
   policy(spec?: string): Policy;
   stream(policy: Policy, onEvent?: StreamOptions['onEvent']): TextStream;
   close(): Promise<void>;
@@ -28,11 +28,11 @@ export interface LiveModel {
 export interface LiveModelOptions {
   /** Hypotheses once the source has ended. Default 1: every word is written as soon as it is found. */
   readonly beam?: number;
-  /** What an end of the sentence means that is proposed before the source has ended. Default `allow`. */
+  /** What to do if the model ends a sentence before its source. Default `allow`. */
   readonly earlyEnd?: 'allow' | 'block';
-  /** As `SearchOptions` has it. Default 1. */
+  /** As in `SearchOptions`. Default 1. */
   readonly lengthPenalty?: number;
-  /** As `SearchOptions` has it; of use with a beam above 1. Default 0. */
+  /** As in `SearchOptions`; useful with a beam above 1. Default 0. */
   readonly speculate?: number;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
@@ -95,8 +95,8 @@ export class BatchingModel extends ReachOf<TokenModel> implements TokenModel {
 }
 
 /**
- * Requests that come in at about the same time are answered together: whatever has arrived when the event loop turns
- * makes one batch. Nothing waits for a batch to fill up.
+ * Requests that arrive at about the same time are answered together: everything that has arrived in a turn of the event loop
+ * forms one batch. Nothing waits for a batch to fill up.
  */
 export class Batcher<Request, Answer> {
   private readonly waiting: Waiting<Request, Answer>[] = [];

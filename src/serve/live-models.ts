@@ -12,7 +12,7 @@ export interface ThreadSentence {
   end(): void;
   changePolicy(policy: string): void;
   close(): void;
-  /** When everything asked for so far is done. */
+  /** Resolves when everything requested so far is done. */
   settled(): Promise<void>;
 }
 
@@ -22,8 +22,8 @@ export interface ThreadListener extends SentenceListener {
 }
 
 /**
- * A model in its own thread. Opening it, cutting words into tokens and running it never keep the server waiting,
- * and a model that fails takes only its own sentences with it.
+ * A model in its own thread. Opening it, tokenising words and running it never block the server,
+ * and a model that fails affects only its own sentences.
  */
 export class ThreadModel {
   private readonly sentences = new Map<number, ThreadListener>();
@@ -123,7 +123,7 @@ function errorOf({ message, isInput }: { message: string; isInput: boolean }): E
   return isInput ? new InputError(message) : new Error(message);
 }
 
-/** A model for as long as somebody needs it. */
+/** A model while it is in use. */
 export interface ModelLease {
   readonly model: ThreadModel;
   release(): void;
@@ -131,14 +131,14 @@ export interface ModelLease {
 
 interface Entry {
   readonly opening: Promise<ThreadModel>;
-  /** Tells its parameters from those that training may write later. */
+  /** Distinguishes its parameters from those that training may write later. */
   readonly stamp: string;
   users: number;
   /** Once it is open. */
   model?: ThreadModel;
 }
 
-/** The models that are open: at most `most`, each shared by all who use it, the longest unused closed first. */
+/** The open models: at most `most`, each shared by all its users, the least recently used closed first. */
 export class LiveModels {
   /** In the order of their last use. */
   private readonly entries = new Map<string, Entry>();
@@ -193,7 +193,7 @@ export class LiveModels {
       this.entries.delete(idle[0]);
       this.end(idle[1]);
     }
-    // The stamp first: of parameters that are written meanwhile, it is one that no longer fits.
+    // The stamp first: if parameters are written in the meantime, it no longer matches.
     const stamp = checkpointStamp(run, this.options);
     const entry: Entry = { opening: ThreadModel.open(run, this.options), stamp, users: 0 };
     entry.opening.then(

@@ -30,13 +30,13 @@ export interface SentenceListener {
 }
 
 /**
- * One sentence that somebody is typing or playing. Words are taken in one after the other; the policy may change at any
- * time. Closing it lets go of its caches.
+ * One sentence being typed or played. Words are processed in order; the policy may change at any
+ * time. Closing it frees its caches.
  */
 export class LiveSentence {
   private stream: TextStream | undefined;
   private work: Promise<void> = Promise.resolve();
-  /** Makes the source tokens, as the stream does: to show them as they are, known to the model or not, and to count. */
+  /** Makes the source tokens as the stream does, to show them, known to the model or not, and to count them. */
   private readonly encoder: WordEncoder;
   private readonly tokens: string[] = [];
   private waiting = 0;
@@ -84,7 +84,7 @@ export class LiveSentence {
     });
   }
 
-  /** Goes on with another policy, from the next word on. */
+  /** Continues with another policy, from the next word on. */
   change(policy: Policy): void {
     if (this.stream !== undefined) this.stream.policy = policy;
   }
@@ -94,7 +94,7 @@ export class LiveSentence {
     this.stream = undefined;
   }
 
-  /** When everything asked for so far is done. */
+  /** Resolves when everything requested so far is done. */
   settled(): Promise<void> {
     return this.work;
   }
@@ -106,7 +106,7 @@ export class LiveSentence {
       try {
         await step(stream);
       } catch (error) {
-        // It was closed meanwhile: nobody is interested in the error.
+        // It was closed in the meantime: nobody is interested in the error.
         if (!this.open) return;
         this.close();
         this.listener.onError(error);

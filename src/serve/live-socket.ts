@@ -9,7 +9,7 @@ import type { LiveModels, ModelLease, ThreadSentence } from './live-models.js';
 import type { LiveEvent } from './live-sentence.js';
 import { withoutPaths } from './run-folders.js';
 
-/** The WebSocket side of the server: at `/live`, one `Connection` a client. */
+/** The WebSocket side of the server: at `/live`, one `Connection` per client. */
 export class LiveSocket {
   private readonly connections = new Map<WebSocket, Connection>();
   /** Connections of each address. */
@@ -99,14 +99,14 @@ export class LiveSocket {
   }
 }
 
-/** Milliseconds that a stop waits for translations under way. */
+/** Milliseconds that a stop waits for current translations. */
 const DRAIN = 5000;
 
 interface ConnectionContext {
   readonly models: Pick<LiveModels, 'lease'>;
   /** The folder of a run; undefined if there is none of that name. */
   readonly find: (run: string) => Promise<string | undefined>;
-  /** Whether the server can take the sentence that has just been asked for. */
+  /** Whether the server can accept the requested sentence. */
   readonly admit: () => boolean;
   /** Whether the client may send another message. */
   readonly within: () => boolean;
@@ -114,7 +114,7 @@ interface ConnectionContext {
 
 type SentenceMessage = Exclude<ClientMessage, { type: 'begin' }>;
 
-/** A lane from the moment that it is asked for; its sentence is there once the model is open. */
+/** A lane from the moment it is requested; its sentence exists once the model is open. */
 interface Lane {
   sentence?: ThreadSentence;
   folder?: string;
@@ -166,7 +166,7 @@ class Connection {
     this.end(name);
     const lane: Lane = { early: [] };
     this.lanes.set(name, lane);
-    // The client may have gone, or begun again, whenever something was waited for.
+    // The client may have gone, or restarted, during any await.
     const current = (): boolean => this.lanes.get(name) === lane;
     try {
       if (this.lanes.size > limits.lanes) throw new InputError(`a page can have ${limits.lanes} sentences at a time`);
@@ -202,7 +202,7 @@ class Connection {
     });
   }
 
-  /** Hands a message on to its sentence. */
+  /** Forwards a message to its sentence. */
   private pass(message: SentenceMessage): void {
     const lane = this.lanes.get(message.lane);
     if (lane === undefined) return; // of a sentence that is over
@@ -219,7 +219,7 @@ class Connection {
   private fail(lane: string, error: unknown): void {
     const folder = this.lanes.get(lane)?.folder;
     this.end(lane);
-    // Faults of the program are logged here and not shown to clients.
+    // Internal errors are logged here and not shown to clients.
     if (!(error instanceof InputError)) console.error(error);
     const message = error instanceof InputError ? withoutPaths(error.message, folder) : 'internal error';
     this.send({ type: 'error', lane, message });
@@ -282,7 +282,7 @@ const clientMessage = z.discriminatedUnion('type', [
   }),
   /** The sentence is complete. */
   z.strictObject({ type: z.literal('end'), lane: laneName }),
-  /** Go on with another policy. */
+  /** Continue with another policy. */
   z.strictObject({ type: z.literal('policy'), lane: laneName, policy: policyText }),
   z.strictObject({ type: z.literal('stop'), lane: laneName }),
 ]);
@@ -295,7 +295,7 @@ export type ServerMessage =
   /** The model is open, and words can come. */
   | { readonly type: 'begun'; readonly lane: string }
   | ({ readonly type: 'event'; readonly lane: string } & LiveEvent)
-  /** Text of the translation that is settled, to be put behind what there is. */
+  /** Final text of the translation, to append. */
   | { readonly type: 'text'; readonly lane: string; readonly text: string }
   /** The translation is complete. */
   | { readonly type: 'done'; readonly lane: string; readonly endedEarly: boolean }

@@ -30,7 +30,7 @@ export type FromModelThread =
   | { readonly type: 'error'; readonly id: number; readonly message: string; readonly isInput: boolean }
   | { readonly type: 'settled'; readonly request: number };
 
-/** Entry of the thread of a model: it translates the sentences of all who use the model. */
+/** Entry point of a model's thread: it translates the sentences of all users of the model. */
 const { run, options } = workerData as ModelThreadData;
 const port = parentPort!;
 const sentences = new Map<number, LiveSentence>();

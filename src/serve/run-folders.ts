@@ -40,11 +40,11 @@ export function runFolders(root: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/** How deep runs are looked for (a sweep keeps its runs in its own folder), and how many are listed. */
+/** Search depth for runs (a sweep keeps its runs in its own folder), and the maximum number listed. */
 const DEPTH = 3;
 const MOST = 1000;
 
-/** Path of a file of a run; undefined if there is none. One that is larger than any of ours is rejected. */
+/** Path of a file of a run; undefined if there is none. Oversized files are rejected. */
 export function runFile(run: string, ...names: readonly string[]): string | undefined {
   const path = join(run, ...names);
   if (!existsSync(path)) return undefined;
@@ -109,7 +109,7 @@ function attempt(open: () => RunFolder): { run?: RunFolder; error?: unknown } {
   }
 }
 
-/** Rejects a file that is larger than any of ours. */
+/** Rejects an oversized file. */
 export function refuseLarge(file: string, most: number = limits.fileBytes): void {
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size <= most) return;

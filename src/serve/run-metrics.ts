@@ -148,7 +148,7 @@ const TASKS = 100;
 const BREATH = 2 ** 20;
 
 /**
- * A series of any length, of which a chart gets a bounded number of items: all of them as long as there are few, later the
+ * A series of any length that gives a chart a bounded number of items: all of them while there are few, later the
  * lowest and the highest of each stretch, so that no peak is lost, and always the last.
  */
 export class SampledSeries<T> {

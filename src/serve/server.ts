@@ -149,7 +149,7 @@ function json(c: Context, text: string): Response {
   return c.body(text, 200, { 'Content-Type': 'application/json' });
 }
 
-/** Content that is kept compressed; a client that cannot read it so gets it as it is. */
+/** Content kept compressed; clients that do not accept that get it uncompressed. */
 function compressed(c: Context, content: Readable, type: string, tag: string): Response {
   const headers = { 'Content-Type': type, ETag: tag, Vary: 'Accept-Encoding' };
   const isRead = /\bgzip\b/.test(c.req.header('accept-encoding') ?? '');
@@ -167,7 +167,7 @@ export interface PageFile {
 }
 
 /**
- * The page and what it loads, by the path of the URL. Whatever is not here is not served: no path of a request is ever
+ * The page and what it loads, by the path of the URL. Nothing else is served: no path of a request is ever
  * joined to a folder.
  */
 function pageFiles(): ReadonlyMap<string, PageFile> {

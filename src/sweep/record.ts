@@ -96,7 +96,7 @@ export const WAIT_K_STAR = 'wait-k*';
 const NAME = 'sweep.json';
 export const FORMAT = 'tcts sweep 1';
 
-/** A choice as it is made, with the runs that it was made by. */
+/** A choice, with the runs it is based on. */
 export interface MadeChoice extends Omit<ChoiceRecord, 'candidates' | 'looks'> {
   readonly candidates: readonly {
     readonly labels: ChoiceRecord['for'];

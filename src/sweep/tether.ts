@@ -1,5 +1,5 @@
 /**
- * Loaded into every process that a sweep starts (`node --import`): when its sweep or worker is gone, for whatever reason,
+ * Loaded into every process that a sweep starts (`node --import`): when its sweep or worker is gone, for any reason,
  * the process saves its state and stops, since its run may be given to another worker.
  */
 process.channel?.unref();

@@ -4,7 +4,7 @@
  */
 export type Dim = number | SymbolicDim;
 
-/** What a caller may write for a dimension: `64`, `'B'`, or a dimension taken from another shape. */
+/** Notations for a dimension: `64`, `'B'`, or a dimension of another shape. */
 export type DimLike = Dim | string;
 
 /** Sizes of the named dimensions in one run. */

@@ -4,7 +4,7 @@ import { isFloat, type Node, type Tensor, TraceError } from './tensor.js';
 import { reachable } from './trace.js';
 
 /**
- * Reverse-mode gradients of a scalar with respect to any tensors that were recorded on the way to it. A tensor that
+ * Reverse-mode gradients of a scalar with respect to any tensors it was computed from. A tensor that
  * the scalar does not depend on gets zeros.
  */
 export function grad(of: Tensor, withRespectTo: readonly Tensor[]): Tensor[] {

@@ -4,27 +4,27 @@ import { ELEMENT_TYPE, MICROSOFT, OnnxGraph } from './onnx.js';
 import { type DType, type Tensor, type TensorType, TraceError, typedArray } from './tensor.js';
 import type { Program } from './trace.js';
 
-/** A program written as an ONNX model, with what a runner must know to feed it. Plain data: it can be sent to a worker. */
+/** A program as an ONNX model, with what a runner needs to feed it. Plain data: it can be sent to a worker. */
 export interface Executable {
   readonly onnx: Uint8Array;
-  /** What it is written for. */
+  /** Target device. */
   readonly device: DeviceName;
-  /** The inputs that the program really uses. */
+  /** The inputs that the program uses. */
   readonly inputs: Readonly<Record<string, TensorType>>;
   readonly outputs: Readonly<Record<string, TensorType>>;
   /** Dropout masks and other random arrays, new in each run. */
   readonly masks: readonly MaskInput[];
-  /** Whether the program makes them itself, by the portable hash, from `MASK_WORDS`; else they are fed. */
+  /** Whether the program makes them itself, with the portable hash, from `MASK_WORDS`; otherwise they are fed. */
   readonly masksInside: boolean;
 }
 
-/** What a program is written for. */
+/** Target of a program. */
 export interface LowerOptions {
   /** Default cpu. */
   readonly device?: DeviceName;
   /**
-   * Whether the program makes its random arrays itself, by the portable hash. Default: on other devices than the CPU, which
-   * is faster with arrays that are made outside.
+   * Whether the program makes its random arrays itself, with the portable hash. Default: on devices other than the CPU, which
+   * is faster with arrays made outside.
    */
   readonly masksInside?: boolean;
 }
@@ -86,18 +86,18 @@ export const MASK_WORDS = 'random:words';
 /** And what is not zero in each of the masks, [arrays]. */
 export const MASK_SCALES = 'random:scales';
 
-/** TensorProto.DataType of u32, which is used inside of programs alone. */
+/** TensorProto.DataType of u32, used only inside programs. */
 const UINT32 = 12;
 
 /** An array that the caller fills with random numbers before each run. */
 export interface MaskInput {
   readonly name: string;
   readonly shape: readonly Dim[];
-  /** With zeros, and 1/keep in this share of the places; undefined: with uniform numbers in (0, 1). */
+  /** Zeros, and 1/keep for this share of the elements; undefined: uniform numbers in (0, 1). */
   readonly keep?: number;
 }
 
-/** What an operation needs while it is written into an ONNX graph: the graph itself, constants and run-time sizes. */
+/** What an operation needs while it is lowered to an ONNX graph: the graph itself, constants and run-time sizes. */
 export class Lowering {
   readonly graph = new OnnxGraph();
   readonly masks: MaskInput[] = [];
@@ -124,7 +124,7 @@ export class Lowering {
     return dtype === 'i64' && this.device !== 'cpu' ? 'i32' : dtype;
   }
 
-  /** A value that has 64-bit integers on every device: what the runtime's own operations find, such as an index. */
+  /** A value with 64-bit integers on every device: results of the runtime's own operations, such as an index. */
   wide(name: string): string {
     this.wideValues.add(name);
     return name;
@@ -158,7 +158,7 @@ export class Lowering {
 
   /** 0, 1, 2, …, size − 1 */
   range(size: Dim, dtype: DType): string {
-    // On a device at once in the type that is needed: it has no 64-bit integers to make it of.
+    // On a device directly in the required type: it has no 64-bit integers.
     if (this.device !== 'cpu') {
       return this.op('Range', [this.scalar(dtype, 0), this.count(size, dtype), this.scalar(dtype, 1)]);
     }
@@ -166,7 +166,7 @@ export class Lowering {
     return dtype === 'i64' ? counts : this.cast(counts, dtype);
   }
 
-  /** A random array: 0, and 1/keep in this share of the places; without `keep`, uniform numbers in (0, 1). */
+  /** A random array: 0, and 1/keep for this share of the elements; without `keep`, uniform numbers in (0, 1). */
   mask(name: string, shape: readonly Dim[], keep?: number): string {
     const site = this.masks.length;
     this.masks.push({ name, shape, keep });
@@ -266,8 +266,8 @@ export class Lowering {
   }
 
   /**
-   * Reshapes without run-time arithmetic where ONNX's `0` (keep) and `-1` (infer) suffice. What is reshaped already is
-   * taken from where it came: the step between is not written if nothing else needs it.
+   * Reshapes without run-time arithmetic if ONNX's `0` (keep) and `-1` (infer) suffice. A value that was itself reshaped is
+   * replaced by its source: the intermediate step is dropped if nothing else needs it.
    */
   reshape(value: string, shape: readonly Dim[], to: readonly Dim[]): string {
     const { input, from } = this.reshaped.get(value) ?? { input: value, from: shape };
@@ -292,7 +292,7 @@ export class Lowering {
     return this.once(`ones ${size}`, () => this.op('Expand', [this.scalar('f32', 1), this.shape([1, size])]));
   }
 
-  /** A value that several operations need: written by the first that asks for it. */
+  /** A value shared by several operations: written on first use. */
   once(key: string, write: () => string): string {
     const name = this.shared.get(key) ?? write();
     this.shared.set(key, name);
@@ -308,16 +308,16 @@ export class Lowering {
     return parts;
   }
 
-  /** The slices [1, …] of a tensor along its first axis, of so many. */
+  /** The slices [1, …] of a tensor along its first axis. */
   slices(name: string, count: number): string[] {
     if (this.device === 'cpu') return this.graph.multi('Split', [name], count, { axis: 0, num_outputs: count });
-    // A kernel of a device writes to a few tensors at most.
+    // A device kernel can write only to a few tensors.
     return Array.from({ length: count }, (_, i) =>
       this.op('Slice', [name, this.ints([i]), this.ints([i + 1]), this.ints([0])]),
     );
   }
 
-  /** The inverse of `steps`; it remembers the parts, in case they are needed again. */
+  /** The inverse of `steps`; remembers the parts for reuse. */
   stackSteps(parts: readonly string[]): string {
     // Joined along an axis of known size: the runtime plans memory slowly for sums of named sizes.
     const leading = parts.map((part) => this.op('Unsqueeze', [part, this.ints([0])]));
@@ -326,7 +326,7 @@ export class Lowering {
     return name;
   }
 
-  /** Matrix product of the last two axes, with transposition for free where element type and device have the kernel. */
+  /** Matrix product of the last two axes, with free transposition if element type and device have the kernel. */
   matmul(
     a: string,
     b: string,

@@ -28,7 +28,7 @@ interface OnnxValue {
   readonly shape: readonly Dim[];
 }
 
-/** A graph under construction, in the words of the ONNX specification (onnx.proto3). */
+/** A graph under construction, in terms of the ONNX specification (onnx.proto3). */
 export class OnnxGraph {
   readonly inputs: OnnxValue[] = [];
   readonly outputs: OnnxValue[] = [];
@@ -40,7 +40,7 @@ export class OnnxGraph {
   private readonly renamed = new Map<string, string>();
   private counter = 0;
 
-  /** Names in a graph that is the `body` of a node begin with their own prefix: they must not meet those outside. */
+  /** Names in a graph that is the `body` of a node have their own prefix, so they cannot clash with those outside. */
   constructor(private readonly prefix = '') {}
 
   input(name: string, dtype: DType, shape: readonly Dim[]): string {
@@ -48,14 +48,14 @@ export class OnnxGraph {
     return name;
   }
 
-  /** Makes a value visible under its own name: by renaming where a node produces it, else by a copy. */
+  /** Exposes a value under a name: by renaming if a node produces it, otherwise by a copy. */
   output(name: string, value: string, dtype: DType, shape: readonly Dim[]): void {
     if (this.produced.has(value) && !this.renamed.has(value)) this.renamed.set(value, name);
     else this.nodes.push({ type: 'Identity', domain: '', inputs: [value], outputs: [name], attributes: {} });
     this.outputs.push({ name, dtype, shape });
   }
 
-  /** Tells the runtime the shape of a value: what it cannot infer by itself it cannot plan memory for. */
+  /** Declares the shape of a value: the runtime cannot plan memory for shapes it cannot infer. */
   annotate(name: string, dtype: DType, shape: readonly Dim[]): void {
     this.annotations.set(name, { name, dtype, shape });
   }
@@ -159,8 +159,8 @@ export class OnnxGraph {
 }
 
 /**
- * Nodes that no other node reads, at the end and the last of them first: the runtime begins with the last node and computes
- * what it needs, then the previous one, and so on. So a gradient is computed where it stands, not after all others.
+ * Nodes without readers go to the end, in reverse order: the runtime starts with the last node and computes
+ * what it needs, then the previous one, and so on. So each gradient is computed in its place, not after all others.
  */
 function lastFirst(nodes: readonly OnnxNode[]): OnnxNode[] {
   const read = new Set(nodes.flatMap(({ inputs }) => inputs));
@@ -168,7 +168,7 @@ function lastFirst(nodes: readonly OnnxNode[]): OnnxNode[] {
   return [...nodes.filter(isRead), ...nodes.filter((node) => !isRead(node)).reverse()];
 }
 
-/** Operations whose kernels skip an output that is not used. Others crash. */
+/** Operations whose kernels skip unused outputs. Others crash. */
 const OPTIONAL_OUTPUTS: ReadonlySet<string> = new Set(['GRU', 'LSTM', 'LayerNormalization']);
 
 /** TensorProto.DataType */

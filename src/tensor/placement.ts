@@ -10,7 +10,7 @@ export interface Placement {
   readonly onDevice: number;
   /** Operations on shapes, which the CPU computes while the device works. */
   readonly shapes: number;
-  /** Operations on tensors that the device left to the CPU, with what they gave. */
+  /** Operations on tensors that the device left to the CPU, with their outputs. */
   readonly fallback: readonly string[];
   /** Multiplications and additions of the matrix products. */
   readonly flops: number;
@@ -78,7 +78,7 @@ function flopsOf({ args }: TraceEvent): number {
   return 2 * count(out) * inner;
 }
 
-/** Views of a tensor cost nothing; all else reads its inputs and writes its outputs, four bytes an element. */
+/** Views of a tensor cost nothing; everything else reads its inputs and writes its outputs, four bytes per element. */
 function bytesOf({ args }: TraceEvent): number {
   if (VIEWS.has(args?.op_name ?? '')) return 0;
   const types = [...(args?.input_type_shape ?? []), ...(args?.output_type_shape ?? [])];
@@ -87,7 +87,7 @@ function bytesOf({ args }: TraceEvent): number {
 
 const VIEWS = new Set(['Reshape', 'Squeeze', 'Unsqueeze', 'Shape', 'Identity']);
 
-/** Whether all that an operation gives are a few whole numbers: sizes, and what is computed from them. */
+/** Whether all outputs of an operation are a few integers: sizes, and values computed from them. */
 function isShape({ args }: TraceEvent): boolean {
   const outputs = (args?.output_type_shape ?? []).flatMap((output) => Object.entries(output));
   return outputs.every(([type, sizes]) => type.startsWith('int') && sizes.length <= 1 && (sizes[0] ?? 1) <= LONGEST);

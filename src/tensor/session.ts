@@ -16,7 +16,7 @@ import {
 } from './tensor.js';
 import { type Program, programOf } from './trace.js';
 
-// What goes wrong is thrown; the runtime would print it as well, in its own words.
+// Errors are thrown; the runtime would also print them.
 env.logLevel = 'fatal';
 
 /** How a session computes. */
@@ -25,7 +25,7 @@ export interface SessionOptions {
   readonly threads?: number;
   /** Outputs that stay on the executable's device: `runKeeping` returns them. Default none. */
   readonly keep?: readonly string[];
-  /** Write a trace of every run to files whose names begin like this. Default: none. */
+  /** Write a trace of every run to files with this prefix. Default: none. */
   readonly profile?: string;
 }
 
@@ -42,7 +42,7 @@ export interface Run {
 /** A tensor on a device: an output of one program that can be an input of another one. */
 export class DeviceValue {
   constructor(
-    /** What the runtime knows it by. */
+    /** The runtime's handle. */
     readonly handle: DeviceTensor,
   ) {}
 
@@ -51,13 +51,13 @@ export class DeviceValue {
     return this.handle.dims;
   }
 
-  /** Gives its memory back. */
+  /** Releases its memory. */
   release(): void {
     this.handle.dispose();
   }
 }
 
-/** What is needed of the runtime's tensor. */
+/** The part of the runtime's tensor in use. */
 interface DeviceTensor {
   readonly dims: readonly number[];
   dispose(): void;
@@ -66,13 +66,13 @@ interface DeviceTensor {
 /** Values of a program's inputs, here or on its device. */
 export type DeviceFeeds = Readonly<Record<string, Value | DeviceValue>>;
 
-/** In the place of a key: what the program computes in evaluation mode. */
+/** Instead of a key: computes in evaluation mode. */
 export const NO_DROPOUT = 'no dropout';
 
 /** A compiled program, ready to run with any sizes of its named dimensions. */
 export class Session {
   private masks: MaskMemory | undefined;
-  /** Bytes that runs have sent to a device and got from it. */
+  /** Bytes that runs have sent to and received from a device. */
   readonly traffic = { up: 0, down: 0 };
 
   private constructor(
@@ -96,7 +96,7 @@ export class Session {
     return outputs;
   }
 
-  /** The same; outputs that were to stay on the device are returned apart. The caller releases them. */
+  /** The same; outputs that stay on the device are returned separately. The caller releases them. */
   async runKeeping(
     feeds: DeviceFeeds,
     run: Run = {},
@@ -303,7 +303,7 @@ function toOrt(data: TypedArray, dtype: DType, shape: readonly number[], device:
   return new OrtTensor(ORT_TYPE[dtype], data as Float32Array, shape);
 }
 
-/** An output in the array that fits the program's type, whatever the device has made of it. */
+/** An output in the array type of the program, regardless of the device's type. */
 function fromOrt({ data }: OrtTensor, dtype: DType): TypedArray {
   if (dtype === 'i64' && data instanceof Int32Array) return BigInt64Array.from(data, BigInt);
   return data as TypedArray;

@@ -147,7 +147,7 @@ function inFull(_key: string, value: unknown): unknown {
   return { number: Object.is(value, -0) ? '-0' : `${value}` };
 }
 
-/** What takes the place of an input or of a node; undefined leaves it as it is. */
+/** The replacement of an input or a node; undefined: unchanged. */
 export interface Replacements {
   /** What takes the place of an input; undefined: it stays. */
   readonly input?: (name: string, tensor: Tensor) => Tensor | undefined;

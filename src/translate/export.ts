@@ -99,8 +99,8 @@ function learnsWhenToRead(run: string): boolean {
 }
 
 /**
- * Writes the parameters of any translation run, without its optimiser, as one safetensors file: names are fairseq's, the metadata
- * hold the model's sizes and the number of updates. Returns the bytes written.
+ * Writes the parameters of any translation run, without its optimiser, as one safetensors file: names are fairseq's,
+ * the metadata hold the model's sizes and the number of updates. Returns the bytes written.
  */
 export function exportParameters(run: string, file: string, checkpoint?: CheckpointChoice): number {
   const open = learnsWhenToRead(run) ? trainedMonotonic : openTrained;

@@ -67,9 +67,9 @@ const COLUMNS: Readonly<Record<FeatureName, readonly Column[]>> = {
 };
 
 /**
- * Where the loss of a sentence on the main task comes from, as a feature: `exact` computes it for every sentence in evaluation
- * mode with the current parameters, one more forward pass for each update; `estimated` does so with products in 8 bits, in
- * half the time; `cached` uses the loss from the sentence's last update on the main task, at no cost.
+ * Where the loss of a sentence on the main task comes from, as a feature: `exact` computes it for every sentence in
+ * evaluation mode with the current parameters, one more forward pass for each update; `estimated` does so with products
+ * in 8 bits, in half the time; `cached` uses the loss from the sentence's last update on the main task, at no cost.
  */
 export type MainLossSource = 'exact' | 'estimated' | 'cached';
 

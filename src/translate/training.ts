@@ -32,7 +32,10 @@ export interface TrainingDataConfig extends Pick<TranslationConfig, 'data' | 'mo
   readonly corruption?: TranslationConfig['corruption'];
 }
 
-/** The sentence pairs of a training: an endless sequence of batches that can be saved and resumed, and the validation split. */
+/**
+ * The sentence pairs of a training: an endless sequence of batches that can be saved and resumed, and the validation
+ * split.
+ */
 export class TrainingData {
   private batches: BatchIterator;
 
@@ -241,7 +244,7 @@ export interface CorpusParts {
   readonly data: TrainingData;
   readonly training: Training;
   readonly learningRate: LearningRate;
-  /** What has to be closed, the last first. */
+  /** What must be closed, in reverse order. */
   readonly opened: readonly { close(): void | Promise<void> }[];
 }
 
@@ -280,7 +283,7 @@ export abstract class CorpusProblem<Parts extends CorpusParts> {
     for (const batch of inOrder(valid, tokens)) yield [batch];
   }
 
-  /** Brings what `capture` reads into memory. */
+  /** Copies what `capture` reads into memory. */
   settle(): Promise<void> {
     return this.parts.training.settle();
   }

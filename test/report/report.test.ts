@@ -212,7 +212,7 @@ describe('a report on runs that are not all well', () => {
         ['torn', 'broken'],
         ['yaml', 'broken'],
       ]);
-      expect(read(files.markdown)).toContain('killed without notice');
+      expect(read(files.markdown)).toContain('killed; it can be resumed');
       expect(read(files.markdown)).toMatch(/result\.json: updates: /);
     } finally {
       lock.release();

@@ -113,7 +113,7 @@ describe('a report on a sweep', () => {
     expect(files.runs).toBe(1);
     expect(read(files.folder, 'tables/runs.md')).not.toContain('learningRate=0.1');
     expect(read(files.folder, 'tables/runs-candidates.md')).toContain('ours,learningRate=0.1,seed=1');
-    expect(read(files.markdown)).toContain('1 finished run, and 1 that settings were only chosen by.');
+    expect(read(files.markdown)).toContain('1 finished run, and 1 used only to choose settings.');
   });
 
   it('takes a record that cannot be read as none, and says so', async () => {

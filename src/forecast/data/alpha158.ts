@@ -22,8 +22,8 @@ const EPSILON = 1e-12;
 /**
  * qlib's Alpha158 of every day on which a stock belongs to the market and has a close: nine shapes of the day's bar, four
  * prices relative to the close, and 29 features of the close c, the high h, the low l and the volume v over the last d days,
- * d = 5, 10, 20, 30, 60. Days before a stock is listed are no part of a window; days without a price are left out of means,
- * deviations and regressions, and are neither the highest nor the lowest (qlib takes a missing price for both).
+ * d = 5, 10, 20, 30, 60. Days before a stock is listed are not part of a window; days without a price are left out of means,
+ * deviations and regressions, and are neither the highest nor the lowest (qlib treats a missing price as both).
  */
 export function alpha158(panel: PricePanel): DerivedFeatures {
   const { calendar, symbols, members, fields, values } = panel;
@@ -51,7 +51,7 @@ export function alpha158(panel: PricePanel): DerivedFeatures {
   return { names: ALPHA158, rowOf, values: table };
 }
 
-/** A stock's prices, and what rolling features take of pairs of days. */
+/** A stock's prices, and the inputs of rolling features over pairs of days. */
 interface History {
   readonly open: Float64Array;
   readonly high: Float64Array;
@@ -137,7 +137,7 @@ function writeDay(history: History, t: number, out: Float32Array): void {
   }
 }
 
-/** Deviations up to this are none to qlib. */
+/** qlib treats deviations up to this as zero. */
 const FLAT = 2e-5;
 
 /** Mean and deviation (ddof 1) of what is known; NaN if there are too few. */
@@ -154,7 +154,10 @@ function moments(x: Float64Array, from: number, to: number): { mean: number; dev
   return { mean, deviation: n < 2 ? Number.NaN : Math.sqrt(squares / (n - 1)) };
 }
 
-/** The line through what is known, with the day's place in a window of d days, the last one d, as its abscissa. */
+/**
+ * The regression line through the known values; the abscissa is the day's position in the window of d days, the last
+ * one d.
+ */
 function regression(y: Float64Array, from: number, to: number, d: number) {
   let [n, sx, sy, sxx, sxy, syy] = [0, 0, 0, 0, 0, 0];
   for (let t = from; t <= to; t++) {
@@ -173,7 +176,7 @@ function regression(y: Float64Array, from: number, to: number, d: number) {
   return { slope, rSquare: (cov * cov) / (varX * varY), residual: -(slope * d + sy / n - (slope * sx) / n) };
 }
 
-/** The highest (sign 1) or lowest (−1) known value and its place among the days of the window, from 1, the first of equals. */
+/** The highest (sign 1) or lowest (−1) known value and its position in the window, from 1, the first of equals. */
 function extreme(x: Float64Array, from: number, to: number, sign: 1 | -1): { value: number; place: number } {
   let [value, place] = [Number.NaN, Number.NaN];
   for (let t = from; t <= to; t++) {
@@ -184,7 +187,7 @@ function extreme(x: Float64Array, from: number, to: number, sign: 1 | -1): { val
   return { value, place };
 }
 
-/** Between the two values next to it, in proportion. */
+/** Linear interpolation between the two neighbouring values. */
 function quantile(sorted: Float64Array, share: number): number {
   const at = share * (sorted.length - 1);
   const below = Math.floor(at);
@@ -202,7 +205,7 @@ function averageRank(sorted: Float64Array, value: number): number {
   return below + (equal + 1) / 2;
 }
 
-/** How often x rose and fell from one day to the next, and by how much together; NaN if no change is known. */
+/** How often x rose and fell from one day to the next, and the total changes; NaN if no change is known. */
 function changes(x: Float64Array, from: number, to: number) {
   let [known, rises, falls, gain, loss] = [0, 0, 0, 0, 0];
   for (let t = from; t <= to; t++) {

@@ -6,7 +6,7 @@ const FORM = /^(\d{4})([-/]?)(\d{2})\2(\d{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[
 
 /**
  * The day number (days since 1970-01-01) of a calendar date written `YYYY-MM-DD`, `YYYY/MM/DD` or `YYYYMMDD`,
- * a midnight time behind it allowed; `undefined` when the text is no such date (2021-02-30, 10:35 o'clock).
+ * optionally followed by a midnight time; `undefined` if the text is not such a date (2021-02-30, 10:35).
  */
 export function parseDay(text: string): number | undefined {
   const match = FORM.exec(text);
@@ -31,7 +31,7 @@ const MINUTES = 24 * 60;
 const DATED = /^(\d{1,2})([-/.])(\d{1,2})\2(\d{4})(.*)$/;
 const TIMED = /^(.*?)[T ](\d{2}):(\d{2})(?::00(?:\.0+)?)?(?:Z|[+-]\d{2}:?\d{2})?$/;
 
-/** Minutes since 1970-01-01 of a date, with a time of the day where that is allowed; undefined for anything else. */
+/** Minutes since 1970-01-01 of a date, with a time of day if allowed; undefined for anything else. */
 export function parseMoment(text: string, { dateOrder, intraday }: DateStyle): number | undefined {
   const written = dateOrder === 'ymd' ? text : yearFirst(text, dateOrder);
   const midnight = parseDay(written);
@@ -42,7 +42,7 @@ export function parseMoment(text: string, { dateOrder, intraday }: DateStyle): n
   return day * MINUTES + Number(hours) * 60 + Number(minutes);
 }
 
-/** `31/12/2020` or `12/31/2020` as `2020-12-31`; what is of another form becomes no date. */
+/** `31/12/2020` or `12/31/2020` as `2020-12-31`; any other form is not a date. */
 function yearFirst(text: string, order: 'dmy' | 'mdy'): string {
   const [, first, , second, year, rest] = DATED.exec(text) ?? [];
   if (year === undefined) return '';
@@ -75,7 +75,7 @@ export function firstDayFrom(calendar: readonly string[], date: string): number 
 
 /** Index of the last calendar day on or before `date`; −1 when there is none. */
 export function lastDayUntil(calendar: readonly string[], date: string): number {
-  // A day of an intraday calendar continues behind its date: 2020-01-31T15:00 is until 2020-01-31.
+  // In an intraday calendar a date includes its times: 2020-01-31T15:00 is not after 2020-01-31.
   return firstDayFrom(calendar, `${date}~`) - 1;
 }
 
@@ -99,7 +99,7 @@ const NAMES = ['train', 'validation', 'test'] as const;
 
 /**
  * The samples of each part. Training and validation are purged: a sample of day t is kept only if day t + reach, the last
- * day its labels look at, still lies within its own part; so no price after a part's end has any influence on it. Nothing
+ * day of its labels, lies within the same part, so no price after a part's end affects it. Nothing
  * follows the test part, so it is not purged: its last labels are prices after its end, or missing if the data ends.
  *
  * @param reach how many days ahead the labels look (`labelReach`); 0 keeps every sample
@@ -111,7 +111,7 @@ export function splitSamples(panel: PricePanel, dates: SplitDates, reach: number
 
 type PartName = (typeof NAMES)[number];
 
-/** The samples of one part, for data that need not hold the others. */
+/** The samples of one part, for data that need not contain the others. */
 export function partSamples(panel: PricePanel, dates: SplitDates, name: PartName, reach: number): Samples {
   checkDates(dates);
   if (!Number.isInteger(reach) || reach < 0)

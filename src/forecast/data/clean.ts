@@ -2,18 +2,18 @@ import { InputError } from '../../errors.js';
 import type { Notes } from '../formats/format.js';
 import { type Field, type IndexSeries, isPrice, type PricePanel } from './panel.js';
 
-/** Moves this much (relative) beyond the bound are float32 rounding of the bound itself; so cleaning twice is cleaning once. */
+/** Moves this much (relative) beyond the bound are float32 rounding of the bound itself, so cleaning is idempotent. */
 const TOLERANCE = 1e-6;
 
 /**
- * Turns what a reader has gathered into a panel, in place:
+ * Turns what a reader has collected into a panel, in place:
  *
  * 1. Days on which no stock has a price are dropped, and so are stocks that never have a price or never belong to the
- *    market. The remaining days follow each other: "the next day" is the next day that is left.
- * 2. A high below, or a low above, the open or close of its day (by more than 0.1 %) is noted and left as it is. Where
- *    that is so in more than a few rows, they are rejected: the prices of a day do not belong together.
+ *    market. "The next day" is the next remaining day.
+ * 2. A high below, or a low above, the open or close of its day (by more than 0.1 %) is noted and left unchanged. If
+ *    there are more than a few such rows, they are rejected: the prices of a day are inconsistent.
  *
- * `cleaned` is what a model is to see of it (`clipMoves`); the panel itself where `maxMove` is null.
+ * `cleaned` is what a model sees (`clipMoves`); the panel itself if `maxMove` is null.
  *
  * @param file where the prices come from, for an error
  */
@@ -65,7 +65,7 @@ function withoutEmpty(draft: PricePanel, notes: Notes): PricePanel {
   if (count(keepStock) === 0) throw new InputError('the data has no price for any member of the market');
   if (count(keepDay) === days && count(keepStock) === stocks) return draft;
 
-  // Cells move towards the front only, so the block can be compacted where it lies.
+  // Cells move only towards the front, so the block can be compacted in place.
   let to = 0;
   for (let day = 0; day < days; day++) {
     if (keepDay[day] === 0) continue;
@@ -91,17 +91,17 @@ function keepDays(index: IndexSeries, keep: Uint8Array): IndexSeries {
 }
 
 /**
- * A copy of the panel without moves that are not believed; the panel itself if there are none.
+ * A copy of the panel without implausible moves; the panel itself if there are none.
  *
- * 1. A close that moves by more than `maxMove` from the close of the day before is a glitch (a split the vendor forgot,
+ * 1. A close that moves by more than `maxMove` from the previous day's close is a glitch (a split the vendor missed,
  *    a misprint): the move is clipped to ±maxMove, and that day and all later prices of the stock are rescaled by the
- *    same factor, so that every other move stays as it was. After a suspension any move is believed.
+ *    same factor, so that every other move is unchanged. After a suspension any move is accepted.
  * 2. Open, high, low and vwap are clipped to within maxMove of the close of their day.
  *
  * Features and labels are ratios of prices of one stock, so the rescaling changes nothing but the clipped move. Each rule
- * looks back only: a price never depends on a later one. Volume is left alone.
+ * looks only back: a price never depends on a later one. Volume is unchanged.
  *
- * For what a model learns from, never for what it is judged by: a fall by half is a fall by half.
+ * For what a model learns from, never for its evaluation: a fall by half is a fall by half.
  */
 export function clipMoves(panel: PricePanel, maxMove: number, notes: Notes): PricePanel {
   if (!(maxMove > 0 && maxMove < 1)) {
@@ -116,7 +116,7 @@ export function clipMoves(panel: PricePanel, maxMove: number, notes: Notes): Pri
   const prices = fields.flatMap((field, f) => (isPrice(field) && field !== 'close' ? [f] : []));
   const up = (1 + maxMove) * (1 + TOLERANCE);
   const down = (1 - maxMove) * (1 - TOLERANCE);
-  // Per stock: the factor on its prices from here on, and its close of the day before as the source has it.
+  // Per stock: the factor on its prices from here on, and its previous close in the source.
   const factor = new Float64Array(stocks).fill(1);
   const previous = new Float32Array(stocks).fill(Number.NaN);
   for (let day = 0; day < calendar.length; day++) {
@@ -174,7 +174,7 @@ function checkCrossed({ calendar, symbols, fields, values }: PricePanel, notes: 
   if (crossed > 0) notes.add('day whose high or low lies inside its open and close', first, crossed);
 }
 
-/** Misprints: this many rows at least, and this share of all of them. In the CSI300 they are 1 in 8,000. */
+/** Misprints are accepted up to this many rows, or this share of all rows. In the CSI300 they are 1 in 8,000. */
 const FEW = 5;
 const FEW_SHARE = 0.01;
 const SLACK = 1e-3;

@@ -13,17 +13,17 @@ import { chunks, dayChunks, fieldOffset, filterSamples, type PricePanel, type Sa
 /** Samples and the labels of all their tasks. */
 export interface Part {
   readonly samples: Samples;
-  /** [samples, K], as they are trained on; NaN if unknown. */
+  /** [samples, K], as used in training; NaN if unknown. */
   readonly labels: Float32Array;
 }
 
-/** All that a problem needs of its data. */
+/** Everything a problem needs from its data. */
 export interface ForecastData {
-  /** Prices as they were, which scores and backtests are taken of. */
+  /** Original prices, for scores and backtests. */
   readonly panel: PricePanel;
   /** What the model sees and is trained on: the same, or a copy without moves beyond `data.maxMove`. */
   readonly cleaned: PricePanel;
-  /** What was noticed while reading. */
+  /** Notes from reading the data. */
   readonly notes: readonly Note[];
   readonly horizons: readonly number[];
   /** Index of the main task among the horizons. */
@@ -34,12 +34,12 @@ export interface ForecastData {
   /** Every sample has all labels. */
   readonly train: Part;
   readonly validation: Part;
-  /** The part of the validation data that schedulers learn from and nothing else sees; undefined: none is set aside. */
+  /** The part of the validation data reserved for schedulers; undefined: none. */
   readonly reward?: Part;
   readonly test: Part;
   /** Stocks whose main labels are stale in training; undefined: none. */
   readonly stale?: StaleStocks;
-  /** Keeps what was read in a run folder, where reading takes long. */
+  /** Caches the data in a run folder, if reading takes long. */
   keep(run: string): void;
 }
 
@@ -79,7 +79,7 @@ export async function openForecastData(config: ForecastConfig): Promise<Forecast
     normaliser: fitNormaliser(cleaned, config.features, train),
     train: training,
     ...validationParts(everyDays(validation, config.validation.everyDays), config.validation.reward, spec, part),
-    // The last to be needed, and the largest: its labels are looked at when it is.
+    // Needed last, and the largest: its labels are computed on demand.
     test: lazyPart(test, () => labelTable(cleaned, test, spec)),
     stale,
     keep,
@@ -98,8 +98,8 @@ function lazyPart(samples: Samples, labelsOf: () => Float32Array): Part {
 }
 
 /**
- * The first days of the validation part, as many as the share says, are for schedulers; the rest validates, from the first
- * day on whose window of labels none of theirs reaches into.
+ * The given share of the validation part, its first days, is for schedulers; the rest is for validation, from the first
+ * day that none of the schedulers' labels reach.
  */
 function validationParts(
   samples: Samples,
@@ -123,7 +123,7 @@ export function labelSpec(config: ForecastConfig): LabelSpec {
   return { ...config.labels, horizons: horizonsOf(config) };
 }
 
-/** What is to be said of parts that begin before the data do, or end after them. */
+/** Notes about parts that begin before the data or end after them. */
 function uncovered({ calendar }: PricePanel, split: SplitDates): Note[] {
   const [begin, end] = [calendar[0].slice(0, 10), calendar[calendar.length - 1].slice(0, 10)];
   const found = Object.entries(split).flatMap(([part, [from, to]]) => [
@@ -134,7 +134,7 @@ function uncovered({ calendar }: PricePanel, split: SplitDates): Note[] {
   return [{ kind: 'end of a part of the split that the data does not cover', count: found.length, first: found[0] }];
 }
 
-/** By more than holidays. */
+/** More than holidays can explain. */
 function isWellBefore(date: string, other: string): boolean {
   const [day, otherDay] = [parseDay(date), parseDay(other)];
   return day !== undefined && otherDay !== undefined && otherDay - day > HOLIDAYS;
@@ -142,7 +142,7 @@ function isWellBefore(date: string, other: string): boolean {
 
 const HOLIDAYS = 14;
 
-/** What is to be said of days with one stock, among whose returns there is nothing to rank. */
+/** Notes about days with one stock, which cannot be ranked. */
 function loneStocks(panel: PricePanel, { dayStarts, day }: Samples, { transform }: { transform: string }): Note[] {
   const lone = [...dayStarts.subarray(0, -1)].filter((start, d) => dayStarts[d + 1] - start === 1);
   if (lone.length === 0) return [];
@@ -158,8 +158,8 @@ function loneStocks(panel: PricePanel, { dayStarts, day }: Samples, { transform 
 }
 
 /**
- * What is to be said of windows that begin before the data do, whose first days are 0 to the model: nothing where the part
- * begins late enough, one note where some of its days do not. A part without a single whole window is rejected.
+ * Notes about windows that begin before the data, whose first days are 0 to the model: none if the part
+ * begins late enough, one if some of its days do not. A part without a single full window is rejected.
  */
 export function shortHistory({ calendar }: PricePanel, samples: Samples, window: number, part: string): Note[] {
   const first = samples.day[0];
@@ -177,7 +177,7 @@ export function shortHistory({ calendar }: PricePanel, samples: Samples, window:
   return [{ kind, count, first: `${calendar[first]} has ${first}` }];
 }
 
-/** The samples of a part in order, in pieces that fit into memory; whole days where samples of a day belong together. */
+/** The samples of a part in order, in pieces that fit into memory; whole days if samples of a day interact. */
 export function* piecesOf(samples: Samples, wholeDays: boolean): Generator<Int32Array> {
   yield* wholeDays ? dayChunks(samples) : chunks(samples, PIECE);
 }
@@ -185,11 +185,11 @@ export function* piecesOf(samples: Samples, wholeDays: boolean): Generator<Int32
 /** Samples of one part with their features and labels: what an update, a gradient or a forecast is computed on. */
 export interface ForecastBatch {
   readonly samples: Samples;
-  /** Where the B samples of the batch stand among them. */
+  /** Indices of the batch's B samples among them. */
   readonly positions: Int32Array;
   /** Features in the layout of the network. */
   readonly x: Float32Array;
-  /** Labels of all their tasks, [B, K]; NaN if unknown. Empty if they do not matter. */
+  /** Labels of all their tasks, [B, K]; NaN if unknown. Empty if not needed. */
   readonly labels: Float32Array;
 }
 
@@ -208,7 +208,7 @@ export function batchAt(
   return { samples, positions, x, labels: rowsAt(labels, positions, labels.length / samples.length) };
 }
 
-/** Samples at a time: with twice as many a forecast of all is 7 % faster, and each thread needs 25 MB more. */
+/** Samples at a time: with twice as many, forecasting everything is 7 % faster, but each thread needs 25 MB more. */
 const PIECE = 500;
 
 function everyDays(samples: Samples, step: number): Samples {
@@ -218,15 +218,15 @@ function everyDays(samples: Samples, step: number): Samples {
   return filterSamples(samples, (i) => kept.has(samples.day[i]));
 }
 
-/** Which stocks have stale labels in training, and the feature `instrument` that tells. */
+/** Which stocks have stale labels in training, and the feature `instrument` that shows it. */
 export interface StaleStocks {
-  /** [stock]; 1 where the main label is that of some days before. */
+  /** [stock]; 1 if the main label is some days old. */
   readonly isStale: Uint8Array;
-  /** [stock]; place in the order of volatility in the training part, from 0, the calmest, to 1. */
+  /** [stock]; rank by volatility in the training part, from 0, the calmest, to 1. */
   readonly volatility: Float32Array;
 }
 
-/** The most volatile stocks of the training part, as many as the share says; undefined: none. */
+/** The given share of the most volatile stocks of the training part; undefined: none. */
 export function staleStocks(panel: PricePanel, train: Samples, share: number): StaleStocks | undefined {
   if (share === 0) return undefined;
   const stocks = [...new Set(train.stock)];
@@ -245,7 +245,7 @@ export function staleStocks(panel: PricePanel, train: Samples, share: number): S
 
 /**
  * The part with the main label of each stale sample replaced by the one that its stock had `days` trading days before;
- * NaN if it had none. Labels of the other tasks stay as they are.
+ * NaN if it had none. Labels of the other tasks are unchanged.
  */
 export function withStaleLabels(
   { samples, labels }: Part,
@@ -268,7 +268,7 @@ export function withStaleLabels(
   return { samples, labels: stale };
 }
 
-/** Deviation of the daily returns from one day to another; 0 where fewer than two are known. */
+/** Standard deviation of the daily returns; 0 if fewer than two are known. */
 function volatilityOf(panel: PricePanel, stock: number, first: number, last: number): number {
   const { values, fields, symbols } = panel;
   const close = fieldOffset(panel, 'close');
@@ -285,8 +285,8 @@ function volatilityOf(panel: PricePanel, stock: number, first: number, last: num
 }
 
 /**
- * Writes what a run has learned from, and what was noticed while reading it, to `data.json` in its folder, and what was
- * read beside it, so that the run's forecasts need not read it again.
+ * Writes a summary of a run's data and the notes from reading it to `data.json` in its folder, and the data
+ * to a cache, so that the run's forecasts need not read them again.
  */
 export function writeDataSummary(folder: string, data: ForecastData): void {
   const { panel, notes, horizons, main, features, train, validation, test } = data;

@@ -4,17 +4,17 @@ import { rankNorm } from './labels.js';
 import type { Normaliser } from './normaliser.js';
 import { type Field, fieldOffset, type PricePanel, type Samples, type Strided, WindowMemory } from './panel.js';
 
-/** What a model sees of a sample: some fields over the last days. */
+/** What a model sees about a sample: some fields over the last days. */
 export interface FeatureSpec {
   /**
    * `ohlcv`: the paper's five fields, each relative to the sample's own day. `alpha360`: qlib's six; qlib asks for vwap even
-   * where the data has none, and its columns are then missing throughout (0 once normalised), here too. `alpha158`: qlib's
-   * factors, as they are. `none`: `columns` alone.
+   * if the data has none, and its columns are then missing throughout (0 once normalised), here too. `alpha158`: qlib's
+   * factors, not relative. `none`: only `columns`.
    */
   readonly kind: 'ohlcv' | 'alpha360' | 'alpha158' | 'none';
   /** Days L, the sample's own included. */
   readonly window: number;
-  /** Factors: further columns of the data, as they are. Default: none. */
+  /** Factors: additional columns of the data, used directly. Default: none. */
   readonly columns?: readonly string[];
   /** Whether factors are replaced by their rank among the stocks of the day. Default false. */
   readonly rankColumns?: boolean;
@@ -28,7 +28,7 @@ const FIELDS_OF: Readonly<Record<FeatureSpec['kind'], readonly Field[]>> = {
   none: [],
 };
 
-/** Fields that are seen relative to those of the sample's own day; they come first. */
+/** Fields relative to those of the sample's own day; they come first. */
 export function ratioCount({ kind }: FeatureSpec): number {
   return FIELDS_OF[kind].length;
 }
@@ -38,12 +38,12 @@ export function factorsOf({ columns = [] }: FeatureSpec): readonly string[] {
   return columns;
 }
 
-/** Computed features that are asked for. */
+/** Requested computed features. */
 function derivedWidth({ kind }: FeatureSpec): number {
   return kind === 'alpha158' ? ALPHA158.length : 0;
 }
 
-/** The panel with what the features need besides prices and factors as they are. */
+/** The panel with everything the features need besides prices and plain factors. */
 export function withFeatures(panel: PricePanel, spec: FeatureSpec): PricePanel {
   const ranked = spec.rankColumns === true ? rankedFactors(panel, factorsOf(spec)) : panel;
   return spec.kind === 'alpha158' ? { ...ranked, derived: alpha158(panel) } : ranked;
@@ -96,9 +96,9 @@ export type Layout = 'time-major' | 'flat';
 /**
  * Writes the features of the samples at `positions` into `out`: for stock s on day t, and day d of the window,
  *
- *     price_{d,s} / close_{t,s}   or   volume_{d,s} / volume_{t,s}   or a factor as it is
+ *     price_{d,s} / close_{t,s}   or   volume_{d,s} / volume_{t,s}   or a factor
  *
- * normalised, where a normaliser is given, with 0 for what is missing; as it is, with NaN for what is missing, where not.
+ * normalised if a normaliser is given, with 0 for missing values; otherwise raw, with NaN for missing values.
  */
 export function gatherFeatures(
   panel: PricePanel,
@@ -140,7 +140,7 @@ export function gatherFeatures(
     const row = layout === 'time-major' ? b * width : b * columns;
     for (let f = 0; f < fields; f++) {
       const offset = offsets[f];
-      // Days of the window before the panel's first day; all of them for a field the panel has not.
+      // Days of the window before the panel's first day; all of them for a field the panel does not have.
       const unknown = offset < 0 ? window : Math.max(0, window - 1 - day);
       const divisor = bases[f] < 0 ? 1 : values[own + bases[f]];
       const first = f * window;
@@ -166,7 +166,7 @@ export function gatherFeatures(
   }
 }
 
-/** The same of prices and factors alone, from a panel that is prepared. */
+/** The same for prices and factors only, from a prepared panel. */
 function gatherPrepared(
   memory: WindowMemory,
   panel: PricePanel,
@@ -200,7 +200,7 @@ function gatherPrepared(
     const steps = isTimeMajor ? { dayStep: n * width, rowStep: width } : { dayStep: 1, rowStep: columns };
     const there = fields.filter(({ offset }) => offset >= 0);
     const found = memory.windows(n, describe, { fields: there, window, centre, factor, clip, missing, ...steps });
-    // A field the panel has not is missing on all days.
+    // A field the panel does not have is missing on all days.
     for (const { offset, first } of fields) {
       if (offset >= 0) continue;
       for (let b = 0; b < n; b++) {
@@ -216,7 +216,7 @@ function gatherPrepared(
   }
 }
 
-/** Where the field stands that a field of the features is relative to; −1: it is as it is. */
+/** Index of the field that a feature is relative to; −1: none. */
 function baseOffset(panel: PricePanel, spec: FeatureSpec, f: number, offset: number): number {
   if (f >= ratioCount(spec)) return -1;
   const volume = fieldOffset(panel, 'volume');
@@ -231,20 +231,20 @@ function derivedAt({ derived, symbols }: PricePanel, day: number, stock: number,
 
 const prepared = new WeakMap<PricePanel, WindowMemory>();
 
-/** Where to read the windows of samples: stock by stock once `prepareWindows` has been asked to, else day by day. */
+/** Where to read the windows of samples: stock by stock after `prepareWindows`, otherwise day by day. */
 export function stridesOf(panel: PricePanel): Strided {
   const { values, symbols, fields } = panel;
   return prepared.get(panel) ?? { values, dayStride: symbols.length * fields.length, stockStride: fields.length };
 }
 
-/** Keeps a copy of the panel by stock for as long as the panel lives: windows come from there several times as fast. */
+/** Keeps a copy of the panel by stock for the panel's lifetime: windows are read from it several times as fast. */
 export function prepareWindows(panel: PricePanel): void {
   if (prepared.has(panel)) return;
   const memory = WindowMemory.of(panel);
   if (memory !== undefined) prepared.set(panel, memory);
 }
 
-/** One column of all samples as it is, with NaN for what is missing, into `out`. */
+/** Writes one raw column of all samples to `out`, with NaN for missing values. */
 export function writeColumn(
   panel: PricePanel,
   spec: FeatureSpec,
@@ -279,7 +279,7 @@ export function writeColumn(
   }
 }
 
-/** Where each field of the features stands in a cell of the panel; −1 for a field the panel has not. */
+/** Index of each feature's field in a cell of the panel; −1 for a field the panel does not have. */
 export function sourceOffsets(panel: PricePanel, spec: FeatureSpec): readonly number[] {
   return [...FIELDS_OF[spec.kind], ...factorsOf(spec)].map((field) => fieldOffset(panel, field));
 }

@@ -8,11 +8,11 @@ export interface LabelSpec {
    * `cumulative`: the return over k days, p_{t+k} / p_t − 1.
    */
   readonly kind: 'daily' | 'cumulative';
-  /** One horizon a task, each at least 1: {1, 2, 3} is 𝒯₃. */
+  /** One horizon per task, each at least 1: {1, 2, 3} is 𝒯₃. */
   readonly horizons: readonly number[];
   /**
    * Days between the sample's day and the day t the formulas count from. Default 0, the paper's. qlib's labels have
-   * shift 1, since a forecast made after the close can be traded on the next day only: its Alpha360 label
+   * shift 1, since a forecast made after the close can be traded only on the next day: its Alpha360 label
    * Ref($close, −2) / Ref($close, −1) − 1 is `daily` (or `cumulative`) with horizon 1 and shift 1.
    */
   readonly shift?: number;
@@ -23,12 +23,12 @@ export interface LabelSpec {
   readonly transform: 'raw' | 'rank';
 }
 
-/** Days from the sample's day to the close at which the label of horizon k begins: where a trade on it must be made. */
+/** Days from the sample's day to the close at which the label of horizon k begins, which is when to trade on it. */
 export function labelStart({ kind, shift = 0 }: Pick<LabelSpec, 'kind' | 'shift'>, horizon: number): number {
   return kind === 'daily' ? shift + horizon - 1 : shift;
 }
 
-/** How many days ahead the furthest label looks. */
+/** How many days ahead the furthest label reaches. */
 export function labelReach(spec: Pick<LabelSpec, 'horizons' | 'shift'>): number {
   const shift = spec.shift ?? 0;
   if (spec.horizons.length === 0) throw new InputError('expected at least one horizon', { key: 'horizons' });
@@ -100,7 +100,7 @@ function returns(panel: PricePanel, samples: Samples, spec: LabelSpec): Float32A
   return table;
 }
 
-/** Makes the ranks spread like a standard normal variable: 1 / √12, the deviation of a uniform one, times 3.46 is 1. */
+/** Gives the ranks the spread of a standard normal variable: 1 / √12, the deviation of a uniform one, times 3.46 is 1. */
 const RANK_SCALE = 3.46;
 
 function rankWithinDays(table: Float32Array, samples: Samples, width: number): void {
@@ -123,21 +123,21 @@ export function rankNorm(table: Float32Array, places: readonly number[]): void {
     while (j + 1 < order.length && table[order[j + 1]] === table[order[i]]) j++;
     const rank = (i + j) / 2 + 1;
     const label = (rank / order.length - 0.5) * RANK_SCALE;
-    // Written behind the comparisons of this tie only, so the values still to be compared are untouched.
+    // Written only after the comparisons of this tie, so the values still to be compared are untouched.
     for (; i <= j; i++) table[order[i]] = label;
   }
 }
 
 /**
- * The places, the smallest value first. Value and position are sorted as one number of 32 + 21 bits, which takes a fifth of
- * the time of a sort that calls back to compare; no day has two million stocks.
+ * The positions, the smallest value first. Value and position are sorted as one number of 32 + 21 bits, which takes a
+ * fifth of the time of a sort with a comparison function; no day has two million stocks.
  */
 function ascending(table: Float32Array, places: readonly number[]): number[] {
   if (places.length > POSITIONS) throw new RangeError(`${places.length} values to rank, at most ${POSITIONS} can be`);
   const keys = new Float64Array(places.length);
   for (let i = 0; i < places.length; i++) {
     FLOAT[0] = table[places[i]];
-    // Grows with the float, as an unsigned integer.
+    // As an unsigned integer it has the order of the float.
     const bits = WORD[0];
     keys[i] = ((bits < 0 ? ~bits : bits ^ 0x80000000) >>> 0) * POSITIONS + i;
   }

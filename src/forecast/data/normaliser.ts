@@ -10,7 +10,7 @@ export interface Normaliser {
   readonly clip: number;
 }
 
-/** The form a normaliser has in a run folder. */
+/** A normaliser as stored in a run folder. */
 export interface NormaliserJson {
   readonly kind: 'robust';
   readonly clip: number;
@@ -25,7 +25,7 @@ const EPSILON = 1e-12;
 /**
  * Fits qlib's RobustZScoreNorm on the given samples, which should be those of the training part and no other:
  * centre = median, factor = 1 / ((MAD + 1e−12) · 1.4826), exact, column by column; clip ±3. A column without any value
- * stays as it is, that is 0 everywhere.
+ * is unchanged, that is 0 everywhere.
  */
 export function fitNormaliser(panel: PricePanel, spec: FeatureSpec, samples: Samples, clip = 3): Normaliser {
   const columns = columnCount(spec);
@@ -66,14 +66,14 @@ export function normaliserFromJson(json: unknown, file?: string): Normaliser {
 }
 
 /**
- * The columns (see `columnCount`) of all samples, read one after the other into a memory where their medians are found.
+ * The columns (see `columnCount`) of all samples, read in sequence into a memory in which their medians are found.
  * Samples come stock by stock, in stretches of days that follow each other.
  */
 class Columns {
   private readonly memory: MedianMemory;
   private readonly stretches: Stretches;
   private readonly offsets: readonly number[];
-  /** Series [stock][day] in the memory: the field that was read last, and what it is relative to. */
+  /** Series [stock][day] in the memory: the field read last, and what it is relative to. */
   private readonly field: Series;
   private readonly base: Series;
 
@@ -148,7 +148,7 @@ interface Series {
   offset: number | undefined;
 }
 
-/** In the place of an offset: values are as they are. */
+/** Instead of an offset: values are not relative. */
 const NOTHING = -1;
 
 /** Samples of one stock on days that follow each other: where they begin in a series [stock][day], their first day. */
@@ -181,18 +181,18 @@ function stretchesOf({ calendar, symbols }: PricePanel, samples: Samples): Stret
 }
 
 /**
- * Numbers in a memory where SIMD kernels find their exact median. The cost grows with their number alone: a sample tells
- * between which two values the middle most likely lies, twice, and of those in between the bits are counted; no more than
+ * Numbers in a memory in which SIMD kernels find their exact median. The cost is linear: a sample shows
+ * between which two values the median most likely lies, twice, and the bits of those in between are counted; no more than
  * a sample is sorted.
  */
 export class MedianMemory {
   /** Room for the numbers. */
   readonly values: Float32Array;
-  /** Further room, for what they are made from. */
+  /** Additional space, for their inputs. */
   readonly besides: Float32Array;
-  /** Numbers that are there. */
+  /** Number of values. */
   length = 0;
-  /** Room for those near the middle, and for those nearer still. */
+  /** Space for those near the median, and for those nearer still. */
   private readonly between: readonly Float32Array[];
   private readonly kernels: MedianKernels;
 
@@ -210,14 +210,14 @@ export class MedianMemory {
     this.length = 0;
   }
 
-  /** Adds x ∕ base of this many elements of two arrays in `besides`, from these places on; what is NaN is left out. */
+  /** Adds x ∕ base of this many elements of two arrays in `besides`, starting at these offsets; NaN is skipped. */
   addRatios(x: Float32Array, from: number, base: Float32Array, baseFrom: number, count: number): void {
     const to = this.values.byteOffset + this.length * BYTES;
     const [address, baseAddress] = [x.byteOffset + from * BYTES, base.byteOffset + baseFrom * BYTES];
     this.length += this.kernels.knownRatios(address, baseAddress, count, to);
   }
 
-  /** Takes the first `count` of `values`, what is NaN left out; returns how many they are. */
+  /** Takes the first `count` of `values`, skipping NaN; returns how many remain. */
   keepKnown(count: number): number {
     const { values } = this;
     let length = 0;
@@ -251,10 +251,10 @@ export class MedianMemory {
 
 const BYTES = Float32Array.BYTES_PER_ELEMENT;
 
-/** Numbers from which on a first look at some of them pays. */
+/** Number of values from which sampling pays off. */
 const MANY = 4096;
 const SAMPLE = new Float32Array(1024);
-/** Places of the sorted sample on either side of a rank: four standard deviations of the rank of the median. */
+/** Positions in the sorted sample on either side of a rank: four standard deviations of the median's rank. */
 const AROUND = 64;
 
 /** Values between which the one of this rank most likely lies. */

@@ -2,7 +2,7 @@ import { InputError } from '../../errors.js';
 import { type Kernels, loadKernels, MAX_PAGES, newMemory, PAGE_BYTES } from '../../kernels.js';
 import { Random, type RandomState } from '../../random.js';
 
-/** What is known of a stock on a day. Prices are adjusted for splits and dividends; `vwap` is optional in every source. */
+/** What is known about a stock on a day. Prices are adjusted for splits and dividends; `vwap` is optional in every source. */
 export type Field = 'open' | 'high' | 'low' | 'close' | 'volume' | 'vwap';
 
 /** The fields every source must have, in the order they have in a panel. */
@@ -15,21 +15,21 @@ export function isPrice(field: string): boolean {
 
 const PRICES: ReadonlySet<string> = new Set(['open', 'high', 'low', 'close', 'vwap']);
 
-/** Daily prices of a market: one block of memory, read by every feature, label and backtest and written by none. */
+/** Daily prices of a market: one block of memory, read by every feature, label and backtest and never written. */
 export interface PricePanel {
   /** Trading days `YYYY-MM-DD`, strictly ascending. */
   readonly calendar: readonly string[];
   /** Stock codes, ascending by code point. */
   readonly symbols: readonly string[];
-  /** `FIELDS`, of which only the volume may be absent, then `vwap` where the source has it, then your own factors. */
+  /** `FIELDS` (only the volume may be absent), then `vwap` if the source has it, then additional factors. */
   readonly fields: readonly string[];
   /** [day][stock][field]; NaN if nothing is known (suspended, not yet listed, delisted). */
   readonly values: Float32Array;
   /** [day][stock]; 1 where the stock belongs to the market on that day. */
   readonly members: Uint8Array;
-  /** The index the market is measured against, where the source has one. */
+  /** The index that the market is compared with, if the source has one. */
   readonly index?: IndexSeries;
-  /** Features that were computed from prices, where a model asks for them. */
+  /** Features computed from prices, if a model needs them. */
   readonly derived?: DerivedFeatures;
 }
 
@@ -99,13 +99,14 @@ export interface Samples {
   readonly day: Int32Array;
   /** Index of each sample's stock. */
   readonly stock: Int32Array;
-  /** Where each distinct day begins among the samples, and behind the last one the length. */
+  /** Where each distinct day begins among the samples, followed by the length. */
   readonly dayStarts: Int32Array;
 }
 
 /**
- * The samples of the days `first` to `last` (calendar indices, inclusive): the members of the market that traded on that
- * day, that is, have a close and, where volumes are known, one above zero. History and future may have gaps; features and labels tell.
+ * The samples of the days `first` to `last` (calendar indices, inclusive): the members of the market that traded on
+ * that day, that is, have a close and, if volumes are known, a volume above zero. History and future may have gaps,
+ * which features and labels show.
  */
 export function samplesBetween(panel: PricePanel, first: number, last: number): Samples {
   const stocks = panel.symbols.length;
@@ -149,12 +150,12 @@ function startsOf(day: Int32Array): Int32Array {
 /** How samples are grouped into batches: `size` samples from anywhere, or the samples of `days` whole days (for GAT). */
 export type BatchPlan = { readonly size: number } | { readonly days: number };
 
-/** Where a stream of batches stands; plain JSON. */
+/** Position of a stream of batches; plain JSON. */
 export interface BatchSamplerState {
-  /** The generator as it was before the running epoch was shuffled. */
+  /** The generator before the current epoch was shuffled. */
   readonly random: RandomState;
   readonly epoch: number;
-  /** Units (samples or days) of the running epoch already handed out. */
+  /** Units (samples or days) of the current epoch already returned. */
   readonly taken: number;
 }
 
@@ -166,7 +167,7 @@ export class BatchSampler {
   private readonly samples: Samples;
   private readonly plan: BatchPlan;
   private readonly random: Random;
-  /** What is shuffled: positions of samples, or numbers of days. */
+  /** What is shuffled: positions of samples, or indices of days. */
   private readonly order: Int32Array;
   private atEpochStart: RandomState;
   private finished: number;
@@ -200,7 +201,7 @@ export class BatchSampler {
     return Math.ceil(this.order.length / ('size' in this.plan ? this.plan.size : this.plan.days));
   }
 
-  /** Positions of the next batch's samples; the array is the caller's. */
+  /** Positions of the next batch's samples; the caller owns the array. */
   next(): Int32Array {
     if (this.taken === this.order.length) {
       this.finished++;
@@ -218,7 +219,7 @@ export class BatchSampler {
     return { random: this.atEpochStart, epoch: this.finished, taken: this.taken };
   }
 
-  /** Each epoch starts from the ordered list, so that its order follows from the generator's state alone. */
+  /** Each epoch starts from the ordered list, so its order depends only on the generator's state. */
   private shuffle(): void {
     for (let i = 0; i < this.order.length; i++) this.order[i] = i;
     this.random.shuffle(this.order);
@@ -232,7 +233,7 @@ export function* chunks(samples: Samples, size: number): Generator<Int32Array> {
   }
 }
 
-/** The positions of one day after the other: for evaluation of models that see a day at once. */
+/** The positions day by day: to evaluate models that see a day at once. */
 export function* dayChunks(samples: Samples): Generator<Int32Array> {
   for (let d = 0; d + 1 < samples.dayStarts.length; d++) yield positionsOfDays(samples, Int32Array.of(d));
 }
@@ -255,8 +256,8 @@ export interface Strided {
 }
 
 /**
- * A copy of a panel [stock][day][field], where the windows of samples from anywhere are read from one place each instead of
- * from as many as they have days, by a SIMD kernel.
+ * A copy of a panel [stock][day][field], in which the window of any sample is contiguous instead of
+ * spread over its days, and is read by a SIMD kernel.
  */
 export class WindowMemory implements Strided {
   readonly values: Float32Array;
@@ -291,13 +292,14 @@ export class WindowMemory implements Strided {
     return roomFrom(panel) + ROOM > MAX_PAGES * PAGE_BYTES ? undefined : new WindowMemory(panel);
   }
 
-  /** Samples whose windows of so many columns can be made at a time. */
+  /** Number of samples whose windows of this many columns can be made at a time. */
   samplesAtOnce(columns: number): number {
     return Math.floor((ROOM - columnBytes(columns)) / (2 * WORD + columns * WORD));
   }
 
   /**
-   * The windows of n samples, at most `samplesAtOnce`, laid out as the steps say. The array is overwritten by the next call.
+   * The windows of n samples, at most `samplesAtOnce`, laid out by the given steps. The array is overwritten by the
+   * next call.
    *
    * @param describe writes where the own cell of each sample begins in `values`, and its day
    */
@@ -338,7 +340,7 @@ export class WindowMemory implements Strided {
 /** What windows are made of, and where their values go. */
 export interface WantedWindows {
   readonly fields: readonly {
-    /** Of the field in a cell, and of the one that it is relative to; −1: as it is. */
+    /** Offsets of the field in a cell and of the one it is relative to; −1: not relative. */
     readonly offset: number;
     readonly base: number;
     /** Where its values begin in the result of a sample, and its columns in the normaliser. */

@@ -14,19 +14,19 @@ import {
 } from './portfolio.js';
 import { type Risk, risk } from './risk.js';
 
-/** The course of a backtest, a value a trading day, and its figures. */
+/** The series of a backtest, one value per trading day, and its figures. */
 export interface Backtest {
   readonly dates: readonly string[];
-  /** Worth of cash and holdings at the close. */
+  /** Value of cash and holdings at the close. */
   readonly value: Float64Array;
-  /** Return of the day before costs, and the costs, both as fractions of the worth of the day before. */
+  /** Return of the day before costs, and the costs, both as fractions of the previous day's value. */
   readonly returns: Float64Array;
   readonly costs: Float64Array;
-  /** Worth of the holdings at the close as a fraction of the whole; with short ones, of both sides together. */
+  /** Value of the holdings at the close as a fraction of the portfolio; with short ones, of both sides together. */
   readonly exposure: Float64Array;
-  /** Value bought and sold as a fraction of the worth of the day before. */
+  /** Value bought and sold as a fraction of the previous day's value. */
   readonly turnover: Float64Array;
-  /** Return of the index, or of the equal-weight members where the panel has no index; 0 where nothing is compared. */
+  /** Return of the index, or of the equal-weight members if the panel has no index; 0 without a benchmark. */
   readonly benchmark: Float64Array;
   readonly benchmarkName: string;
   readonly meanTurnover: number;
@@ -46,7 +46,7 @@ export interface Backtest {
 export interface Execution {
   /**
    * Days from a forecast to its trade: `labelStart` of what was forecast, or the trade misses the return that the forecast
-   * is about. qlib's is 1. With 0 the trade is at the very close that the forecast is made from: an upper bound that nobody
+   * is about. qlib's is 1. With 0 the trade is at the same close that the forecast uses: an upper bound that nobody
    * can trade.
    */
   readonly delay: number;
@@ -56,7 +56,7 @@ export interface Execution {
 /**
  * Trades on the forecasts as qlib's TopkDropoutStrategy and simulator do: the forecasts of day t decide the orders of day
  * t + `delay`, dealt at its close or open; sales first, then the free cash times `invested` is split over the purchases. A
- * stock that is suspended or at its price limit is not traded, whichever way; an order that fails is not repeated.
+ * stock that is suspended or at its price limit is not traded in either direction; an order that fails is not repeated.
  *
  * A held stock that is suspended keeps its last forecast (qlib forecasts suspended members too; without one they would
  * fill the last ranks and block all sales); one that trades but has none, having left the market, is sold first.
@@ -130,12 +130,12 @@ function parseOptions(options: BacktestOptions): BacktestConfig {
   return result.success ? result.data : parseConfig(backtestSchema, options as Record<string, unknown>, 'backtest');
 }
 
-/** The course of one side, a value a day. */
+/** The series of one side, one value per day. */
 type Side = Pick<Backtest, 'value' | 'returns' | 'costs' | 'turnover' | 'exposure'> & { readonly trades: Trade[] };
 
 /** A purchase or a sale. */
 export interface Trade {
-  /** As a fraction of the worth of the portfolio on the evening before. */
+  /** As a fraction of the portfolio's value on the previous evening. */
   readonly share: number;
   /** What the stock traded that day in the whole market, in money. */
   readonly marketValue: number;
@@ -144,7 +144,7 @@ export interface Trade {
 /**
  * The money at which 95 % of what is traded would stay within `participation` of the market. A portfolio of M trades
  * shareᵢ · M, which is that part of the market's value Vᵢ at Mᵢ = participation · Vᵢ ∕ shareᵢ. The capacity is the Mᵢ below
- * which 5 % of the traded value lies. Infinite where nothing is traded.
+ * which 5 % of the traded value lies. Infinite if nothing is traded.
  */
 export function capacityOf(trades: readonly Trade[], participation: number): number {
   const limits = trades.map(({ share, marketValue }) => ({ share, money: (participation * marketValue) / share }));
@@ -158,7 +158,7 @@ export function capacityOf(trades: readonly Trade[], participation: number): num
   return limit?.money ?? Number.POSITIVE_INFINITY;
 }
 
-/** Of the traded value, which may go beyond the share of the market. */
+/** Share of the traded value that may exceed the share of the market. */
 const THIN_SHARE = 0.05;
 
 function simulate(
@@ -195,7 +195,7 @@ function simulate(
   return { value, returns, costs, turnover, exposure, trades };
 }
 
-/** Long one side and short the other, both with the worth of the evening before. */
+/** Long one side and short the other, both with the value of the previous evening. */
 function hedged(long: Side, short: Side, cash: number): Side {
   const sum = (key: 'costs' | 'turnover' | 'exposure') => long[key].map((x, i) => x + short[key][i]);
   const [returns, costs] = [long.returns.map((r, i) => r - short.returns[i]), sum('costs')];
@@ -232,7 +232,7 @@ function trade(
   }
 }
 
-/** In proportion to the distance of the forecast from the lowest of the day; evenly where all are the lowest. */
+/** In proportion to the distance of the forecast from the lowest of the day; equally if all are the lowest. */
 function scoreShares(buy: readonly number[], forecasts: Float64Array): number[] {
   const lowest = forecasts.reduce((low, x) => (x < low ? x : low), Number.POSITIVE_INFINITY);
   const above = buy.map((stock) => forecasts[stock] - lowest);
@@ -240,7 +240,7 @@ function scoreShares(buy: readonly number[], forecasts: Float64Array): number[] 
   return above.map((x) => (total > 0 ? x / total : 1 / buy.length));
 }
 
-/** The forecasts of one day after the other. */
+/** The forecasts, day by day. */
 class Signal {
   /** Number of the next day of the samples. */
   private next = 0;
@@ -271,7 +271,7 @@ class Signal {
   }
 }
 
-/** The prices of one day after the other. */
+/** The prices, day by day. */
 class Market {
   /** Last known close of each stock, NaN before the first one. */
   readonly prices: Float64Array;
@@ -353,12 +353,12 @@ function benchmarkReturns(
   return { name: index.symbol, returns: returns((day) => indexReturn(index.close, day)) };
 }
 
-/** Returns of the index on some days, or of the equal-weight members where the panel has no index. */
+/** Returns of the index on some days, or of the equal-weight members if the panel has no index. */
 export function marketReturns(panel: PricePanel, first: number, last: number): Float64Array {
   return benchmarkReturns(panel, first, last, { benchmark: 'auto', longShort: false }).returns;
 }
 
-/** Return of the index since its last known close; 0 where it is unknown. */
+/** Return of the index since its last known close; 0 if unknown. */
 function indexReturn(close: Float32Array, day: number): number {
   let before = day - 1;
   while (before >= 0 && Number.isNaN(close[before])) before--;

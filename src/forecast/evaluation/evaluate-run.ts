@@ -160,8 +160,8 @@ function tradesText({ delay, price, settings: { trade } }: Evaluation['backtest'
   const where = trade === 'label' ? ', where their label begins' : '';
   if (delay > 0) return `forecasts of ${bar} t are traded at the ${price} of ${bar} t + ${delay}${where}`;
   return (
-    `forecasts of ${bar} t are traded at the close of ${bar} t${where}: the very close that they are made from,\n` +
-    'so an upper bound that cannot be executed (problem.labels.shift: 1 can)'
+    `forecasts of ${bar} t are traded at the close of ${bar} t${where}: the same close that they use,\n` +
+    'an upper bound that cannot be executed (unlike problem.labels.shift: 1)'
   );
 }
 

@@ -31,7 +31,7 @@ import { type GroupReturns, groupReturns, type Risk } from './risk.js';
 /** What to forecast and score, and on which data. */
 export interface EvaluationOptions extends OtherData {
   /**
-   * Which part to forecast. Default `test`; on other data that hold no day of it, all days behind the run's validation
+   * Which part to forecast. Default `test`; on other data without any day of it, all days after the run's validation
    * part.
    */
   readonly split?: 'validation' | 'test';
@@ -43,15 +43,18 @@ export interface EvaluationOptions extends OtherData {
   /** What computes. Default cpu. */
   readonly device?: DeviceChoice;
   readonly backtest?: BacktestOptions;
-  /** What to take out of the forecasts, instead of what `problem.neutralise` of the run says. */
+  /** What to remove from the forecasts, instead of the run's `problem.neutralise`. */
   readonly neutralise?: ForecastConfig['neutralise'];
-  /** A further file for the predictions, `*.csv` or `*.parquet`. Default: none. */
+  /** An additional file for the predictions, `*.csv` or `*.parquet`. Default: none. */
   readonly predictions?: string;
-  /** Where files are written. Default `evaluation/<split>` in the run folder, for other data with their name; null: nowhere. */
+  /**
+   * Where files are written. Default `evaluation/<split>` in the run folder, for other data with their name; null:
+   * nowhere.
+   */
   readonly out?: string | null;
 }
 
-/** What forecasts of the main task came to. */
+/** Figures of the main task's forecasts. */
 export interface ForecastFigures {
   readonly main: number;
   readonly samples: number;
@@ -65,7 +68,7 @@ export interface ForecastFigures {
   readonly backtest: {
     /** Days from a forecast to its trade. */
     readonly delay: number;
-    /** False if a trade is at the very close that its forecast is made from: an upper bound. */
+    /** False if a trade is at the same close that its forecast uses: an upper bound. */
     readonly executable: boolean;
     readonly benchmark: string;
     readonly portfolio: Risk;
@@ -73,7 +76,7 @@ export interface ForecastFigures {
     readonly excess: Risk;
     readonly excessAfterCosts: Risk;
     readonly turnover: number;
-    /** Share of the worth that is invested, on average. */
+    /** Average share of the portfolio that is invested. */
     readonly exposure: number;
     /** Money that could have been traded this way: see `capacityOf`. Null: the data has no volume, or nothing was traded. */
     readonly capacity: number | null;
@@ -83,18 +86,18 @@ export interface ForecastFigures {
   };
 }
 
-/** What the forecasts of a part came to. */
+/** Figures of the forecasts of a part. */
 export interface Evaluation extends ForecastFigures {
-  /** `new`: all days of other data behind the validation part; `dates`: those asked for. */
+  /** `new`: all days of other data after the validation part; `dates`: the requested ones. */
   readonly split: 'validation' | 'test' | 'new' | 'dates';
   /** First and last day that was forecast. */
   readonly dates: readonly [string, string];
   readonly data: EvaluatedData;
-  /** Of a walk-forward: what the model of each window came to on its days. */
+  /** Of a walk-forward: the figures of each window's model on its days. */
   readonly windows?: readonly WindowScores[];
-  /** What was taken out of the forecasts; undefined: nothing. */
+  /** What was removed from the forecasts; undefined: nothing. */
   readonly neutralised?: ForecastConfig['neutralise'];
-  /** What was odd in data other than the run's own, and windows that begin before the data do. */
+  /** Oddities in data other than the run's own, and windows that begin before the data. */
   readonly notes: readonly Note[];
   /** Folder with the series, if they were written. */
   readonly folder: string | undefined;
@@ -140,7 +143,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
       // Ranks are on another scale than returns.
       scores: spread === undefined ? figures.scores : { ...figures.scores, MSE: Number.NaN },
       windows: forecaster.windows && windowScores(forecaster.windows, judged.scores.daily),
-      // Those of the run's own data were said when it was trained.
+      // Those of the run's own data were reported when it was trained.
       notes: [
         ...(options.data === undefined ? [] : notes.list()),
         ...short,
@@ -170,7 +173,7 @@ function windowScores(windows: readonly SplitDates[], daily: readonly DailyScore
   });
 }
 
-/** What is to be said of days on which the portfolio could not be filled. */
+/** Note about days on which the portfolio could not be filled. */
 function thin({ course: { thinDays }, figures }: Judgement): Note[] {
   const { top, longShort } = figures.backtest.settings;
   if (thinDays.length === 0) return [];
@@ -186,7 +189,7 @@ export interface Judgement {
   readonly course: Backtest;
 }
 
-/** Scores main-task forecasts, one a sample, against what happened, and trades on them where their labels begin. */
+/** Scores main-task forecasts, one per sample, against the outcome, and trades on them where their labels begin. */
 export function judge(
   config: ForecastConfig,
   panel: PricePanel,
@@ -236,7 +239,7 @@ function executionOf(trade: BacktestSettings['trade'], labelStart: number): Exec
 
 const QUINTILES = 5;
 
-/** The samples that training took a part to be, or those of other dates. */
+/** The samples of a part as in training, or those of other dates. */
 function evaluatedSamples(
   { config, windows }: Forecaster,
   panel: PricePanel,
@@ -269,7 +272,7 @@ function evaluatedSamples(
   return { split, samples: partSamples(panel, dates, split, labelReach(labelSpec(config))) };
 }
 
-/** What is to be said of days that the model was trained or chosen on. */
+/** Note about days that the model was trained or validated on. */
 function seen(config: ForecastConfig, { calendar }: PricePanel, { day, dayStarts }: Samples): Note[] {
   const days = [...dayStarts.subarray(0, -1)].map((start) => calendar[day[start]].slice(0, 10));
   const [first, last] = datesOf(config).train;
@@ -313,7 +316,7 @@ function writeSeries(
   write('predictions.csv', predictions);
 }
 
-/** By how much one run's daily scores are above another's. */
+/** How much one run's daily scores exceed another's. */
 export interface ForecastComparison {
   readonly against: string;
   /** Of RankIC and IC, the mean daily difference with its block bootstrap. */

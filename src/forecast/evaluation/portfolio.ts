@@ -4,7 +4,7 @@ import { parseDay } from '../data/calendar.js';
 
 const rate = z.number().min(0).lt(1).optional();
 
-/** The `backtest` of a configuration; what is left out is the preset's. */
+/** The `backtest` of a configuration; the preset provides defaults. */
 export const backtestSchema = section({
   preset: z
     .enum(['china', 'us'])
@@ -114,11 +114,11 @@ export function backtestSettings(config: BacktestConfig, calendar: readonly stri
   };
 }
 
-/** Bars of a year: those of the market for daily prices, else as many as the calendar has in one. */
+/** Bars in a year: those of the market for daily prices, otherwise counted in the calendar. */
 function barsPerYear(calendar: readonly string[], daily: number): number {
   if (isDaily(calendar)) return daily;
   const days = dayNumbers(calendar);
-  // One bar more than gaps: a week of bars spans seven days from the first to the first of the next.
+  // One more bar than gaps: a week of bars spans seven days from the first to the first of the next.
   const span = (days[days.length - 1] - days[0]) * (days.length / Math.max(1, days.length - 1));
   return Math.round((days.length * 365.25) / Math.max(1, span));
 }
@@ -135,7 +135,7 @@ function dayNumbers(calendar: readonly string[]): number[] {
   return calendar.map((date) => parseDay(date.slice(0, 10)) ?? 0);
 }
 
-/** What to sell and what to buy; stocks by their index, the most wanted first. */
+/** What to sell and what to buy; stocks by index, the most wanted first. */
 export interface Decision {
   readonly sell: readonly number[];
   readonly buy: readonly number[];
@@ -145,10 +145,11 @@ export interface Decision {
  * The decision of qlib's TopkDropoutStrategy (sell from the bottom, buy from the top): hold `top` stocks and replace at
  * most `drop` of them a day.
  *
- * Candidates are the stocks with the highest forecasts not held, `drop` more than there are free places. Held stocks and candidates
- * are ranked together, and held stocks among the last `drop` are sold: so never one that is better than what would be
- * bought for it. A held stock without a forecast (it left the market, it is suspended) ranks last. Equal forecasts rank by the
- * index of the stock. Unlike qlib's, a stock with a forecast is not sold when the market is too small to offer another for it.
+ * Candidates are the stocks with the highest forecasts not held, `drop` more than there are free places. Held stocks
+ * and candidates are ranked together, and held stocks among the last `drop` are sold, so never one that is better than
+ * what would be bought for it. A held stock without a forecast (it left the market, it is suspended) ranks last. Equal
+ * forecasts rank by the index of the stock. Unlike qlib's, a stock with a forecast is not sold when the market is too
+ * small to offer another for it.
  *
  * @param held stocks in the portfolio
  * @param forecasts of each stock, NaN if there is none
@@ -195,7 +196,7 @@ export class Account {
     return [...this.amounts.keys()];
   }
 
-  /** Worth of the holdings. */
+  /** Value of the holdings. */
   holdings(prices: ArrayLike<number>): number {
     let sum = 0;
     for (const [stock, amount] of this.amounts) sum += amount * prices[stock];

@@ -1,6 +1,6 @@
 import type { Samples } from '../data/panel.js';
 
-/** How good and how bumpy a series of daily returns is. */
+/** Return and risk of a series of daily returns. */
 export interface Risk {
   /** Mean daily return times the trading days of a year: returns are added, not compounded. */
   readonly annualReturn: number;
@@ -18,7 +18,7 @@ export interface Risk {
 export function risk(returns: ArrayLike<number>, days: number): Risk {
   const n = returns.length;
   let sum = 0;
-  // qlib's peak starts at the first day's sum, not at zero: a loss on the first day is no fall from anywhere.
+  // qlib's peak starts at the first day's sum, not at zero: a loss on the first day is not a drawdown.
   let peak = Number.NEGATIVE_INFINITY;
   let maxDrawdown = n === 0 ? Number.NaN : 0;
   for (let i = 0; i < n; i++) {
@@ -39,7 +39,7 @@ export function risk(returns: ArrayLike<number>, days: number): Risk {
 
 /** Returns of the stocks grouped by their forecast, day by day. */
 export interface GroupReturns {
-  /** Calendar index of each day that has at least one stock a group. */
+  /** Calendar index of each day that has at least one stock per group. */
   readonly days: Int32Array;
   /** [groups][days]: mean return of each group; group 0 has the highest forecasts. */
   readonly returns: readonly Float64Array[];
@@ -55,7 +55,7 @@ export interface GroupReturns {
  * order of the samples; a day with fewer stocks than groups is left out.
  *
  * @param scores forecast of each sample
- * @param returns what came of it: the raw label of each sample
+ * @param returns the outcome: the raw label of each sample
  */
 export function groupReturns(
   samples: Samples,

@@ -41,7 +41,7 @@ export function readCsv(source: ReaderOptions<typeof schema>, options: ReadOptio
 
 /**
  * Reads prices from CSV: one long file with the columns date, symbol, open, high, low, close, volume (and vwap) in any
- * order, or a folder with a file for each stock, named after it where no column `symbol` or `name` says its code. Files
+ * order, or a folder with a file for each stock, named after it if no column `symbol` or `name` has its code. Files
  * may be gzipped. An empty cell, `NaN`, `null`, `None`, `NA`, `N/A` or `.` is a missing value; an empty file of a folder is
  * noted and left out.
  */
@@ -63,7 +63,7 @@ function filesOf(path: string): readonly string[] {
 
 /**
  * Writes a panel as one long CSV file that reads back to the same panel, bit for bit (the index, when there is one, as
- * rows with a close alone), and its membership as a file in qlib's form.
+ * rows with only a close), and its membership as a file in qlib's form.
  */
 export function writeCsv(panel: PricePanel, file: string, membersFile: string): void {
   writeFileAtomic(file, csvLines(panel));
@@ -74,7 +74,7 @@ export function writeCsv(panel: PricePanel, file: string, membersFile: string): 
 export function formatFloat32(x: number): string {
   if (Number.isNaN(x)) return '';
   if (Number.isInteger(x)) return String(x);
-  // 9 significant digits always identify a float32. Both m and 10^e are exact, so m / 10^e is the double next to the
+  // 9 significant digits always identify a float32. Both m and 10^e are exact, so m / 10^e is the double nearest to the
   // decimal m·10⁻ᵉ: what the reader will get, and what String prints as that decimal.
   const magnitude = Math.floor(Math.log10(Math.abs(x)));
   for (let digits = 6; digits <= 9; digits++) {
@@ -130,7 +130,7 @@ class TableInput {
     return this.table.finish();
   }
 
-  /** @param stock the symbol of every row of a file of a folder that has no column of its own for it */
+  /** @param stock the symbol of every row of a file in a folder, if the file has no column for it */
   async read(file: string, stock: string | undefined): Promise<void> {
     let columns: Columns | undefined;
     let row: readonly string[] = [];

@@ -6,32 +6,32 @@ import { firstDayFrom, formatDay, lastDayUntil, parseDay } from '../data/calenda
 import { isPrice, type PricePanel } from '../data/panel.js';
 
 /**
- * All that is to be known of a data format: the `data` of configurations, command-line help, `configs/reference.yaml` and
+ * Describes a data format: the `data` of configurations, command-line help, `configs/reference.yaml` and
  * the JSON Schema read it. A format is one file that exports a description, and a line in the list of `index.ts`.
  */
 export interface DataFormat<S extends FormatSchema = FormatSchema> {
-  /** Its keys in a configuration, with their defaults, which stand nowhere else. */
+  /** Its keys in a configuration, with their defaults, which are defined nowhere else. */
   readonly schema: S;
-  /** For people, as in "prices as a CSV file". */
+  /** For display, as in "prices as a CSV file". */
   readonly title: string;
   /** The name of its data if it generates them. Default: it reads them. */
   readonly madeUp?: string;
-  /** Whether a path that is given without a format is one of these. Default: never. */
+  /** Whether a path given without a format is one of these. Default: never. */
   recognises?(path: string, isFolder: boolean): boolean;
   /** Reads the data. */
   read(source: z.output<S>, options: ReadOptions): Reading | Promise<Reading>;
   /**
-   * The files that a reading is made from and nothing else, for formats that are worth keeping in a run folder once read.
-   * `cleaned` must be the panel with other values at most. Default: what is read is not kept.
+   * All files that a reading depends on, for formats that are worth caching in a run folder.
+   * `cleaned` must be the panel with at most different values. Default: readings are not cached.
    */
   files?(source: z.output<S>): readonly string[];
 }
 
-/** What a run wants to read besides prices. */
+/** What a run needs besides prices. */
 export interface ReadOptions {
   /** Columns of numbers that are features of the model. Default: none. */
   readonly factors?: readonly string[];
-  /** A column that tells groups of stocks apart: in the panel, a number for each group. Default: none. */
+  /** A column with groups of stocks: in the panel, a number for each group. Default: none. */
   readonly group?: string;
   /** Names in the data of these columns where they differ. Default: the same. */
   readonly named?: Readonly<Record<string, string>>;
@@ -42,7 +42,7 @@ export function extraColumns({ factors = [], group }: ReadOptions): readonly str
   return group === undefined || factors.includes(group) ? factors : [...factors, group];
 }
 
-/** Numbers for the names of groups, from 0, in the order in which they are first met. */
+/** Numbers for the names of groups, from 0, in order of first occurrence. */
 export class GroupNumbers {
   private readonly numbers = new Map<string, number>();
 
@@ -72,11 +72,11 @@ export function fillSource<S extends FormatSchema>({ schema }: { readonly schema
   return parseConfig(schema, values, (given as { path?: string }).path ?? 'data');
 }
 
-/** Prices that were read, and what was noticed, dropped or clipped on the way. */
+/** The prices, and what was noticed, dropped or clipped while reading. */
 export interface Reading {
-  /** Prices as they were: for scores and backtests. */
+  /** Original prices, for scores and backtests. */
   readonly panel: PricePanel;
-  /** What a model is to see of them: the same panel, or a copy without moves beyond `maxMove`. */
+  /** What a model sees: the same panel, or a copy without moves beyond `maxMove`. */
   readonly cleaned: PricePanel;
   readonly notes: Notes;
 }
@@ -150,7 +150,7 @@ export type TableSource = z.output<z.ZodObject<typeof tableKeys>>;
 /** Columns of a row of prices. */
 export type ColumnName = keyof NonNullable<TableSource['columns']>;
 
-/** The wanted dates as `YYYY-MM-DD` strings that compare like dates; open ends are the extremes. */
+/** The requested dates as `YYYY-MM-DD` strings that compare like dates; open ends are the extremes. */
 export function dateBounds(source: Pick<FileSource, 'start' | 'end'>): { start: string; end: string } {
   for (const key of ['start', 'end'] as const) {
     const text = source[key];
@@ -166,7 +166,7 @@ export function dateBounds(source: Pick<FileSource, 'start' | 'end'>): { start: 
 
 /**
  * Checks the values of one stock on one day in place. `cell` is in the order of `fields`. Returns false when the row
- * was taken as missing.
+ * was treated as missing.
  * @param place called only for an error or a note, so that a good row costs no string
  */
 export function acceptRow(
@@ -210,14 +210,14 @@ function isFactor(field: string): boolean {
 }
 
 /**
- * What is believed of a price and a volume. Far beyond any market, and so that a ratio of two of them is a float32: smaller
+ * Plausible ranges of prices and volumes. Far beyond any market, and such that a ratio of two is a float32: smaller
  * prices lose their digits, and a move between the extremes would be infinite.
  */
 const LEAST = 1e-15;
 const MOST_PRICE = 1e15;
 const MOST_VOLUME = 1e22;
 
-/** A kind of finding, how often it was made, and the first one in full. */
+/** A kind of note, how often it occurred, and the first one in full. */
 export interface Note {
   readonly kind: string;
   readonly count: number;
@@ -229,7 +229,7 @@ export function noteInWords({ kind, count, first }: Note): string {
 }
 
 /**
- * What a reader noticed and did without stopping: counted by kind, the first of each kept as an example, so that a
+ * What a reader noticed without stopping: counted by kind, with the first of each as an example, so that a
  * million odd rows are one line.
  */
 export class Notes {
@@ -252,7 +252,7 @@ export class Notes {
     return this.found.get(kind)?.count ?? 0;
   }
 
-  /** One line a kind: `7 × member without prices (first: …)`. */
+  /** One line per kind: `7 × member without prices (first: …)`. */
   summary(): string[] {
     return this.list().map(({ kind, count, first }) => `${count} × ${kind} (first: ${first})`);
   }
@@ -266,7 +266,7 @@ export interface Spell {
   readonly line: number;
 }
 
-/** Reads a membership file in qlib's form: `CODE<tab>start<tab>end` a line. */
+/** Reads a membership file in qlib's form: lines `CODE<tab>start<tab>end`. */
 export function readMembership(file: string): Spell[] {
   const spells: Spell[] = [];
   const lines = readText(file).split('\n');

@@ -24,8 +24,8 @@ import { qlib } from './qlib.js';
 import { synthetic } from './synthetic.js';
 
 /**
- * Every data format, in the order shown to users and in which a path is recognised. One of one's own is added
- * at its end, before the first configuration is read.
+ * Every data format, in the order shown to users and in which a path is recognised. Add your own
+ * at the end, before the first configuration is read.
  */
 export const formats: DataFormat[] = [qlib, csv, parquet, synthetic];
 
@@ -40,7 +40,7 @@ export function dataSchema(): z.ZodType<DataConfig> {
   return z.discriminatedUnion('format', schemas).describe('Daily prices.');
 }
 
-/** Reads daily prices in any of the known formats; without `format` the path tells which one it is. */
+/** Reads daily prices in any known format; without `format` the path determines it. */
 export async function readPanel(
   source: { readonly format?: string; readonly path?: string; readonly [key: string]: unknown },
   options: ReadOptions = {},
@@ -49,20 +49,20 @@ export async function readPanel(
   return await format.read(fillSource(format, source), options);
 }
 
-/** A reading of a configuration's own data, and how to keep it. */
+/** A reading of a configuration's own data, and how to cache it. */
 export interface OwnReading extends Reading {
-  /** Writes what was read into the run folder, for formats that take long to read. */
+  /** Caches the data in the run folder, for formats that take long to read. */
   keep(run: string): void;
 }
 
-/** Reads the data of a configuration, or takes what was kept in the run folder if it is still what would be read. */
+/** Reads the data of a configuration, or uses the run folder's cache if it is still valid. */
 async function readOwn(config: DataConfig, options: ReadOptions, run: string | undefined): Promise<OwnReading> {
   const format = formatNamed(config.format);
   const source = fillSource(format, config);
   const files = format.files?.(source);
   if (files === undefined) return { ...(await format.read(source, options)), keep: () => {} };
   const key = cacheKey({ ...source, ...options }, files);
-  // Runs that consist of others keep what they all read once.
+  // Runs that consist of others cache once what they all read.
   const fileOf = (folder: string): string => join(wholeRun(folder), CACHE_FILE);
   const kept = run === undefined ? undefined : readCache(fileOf(run), key);
   if (kept !== undefined) return { ...kept, keep: () => {} };
@@ -74,17 +74,17 @@ async function readOwn(config: DataConfig, options: ReadOptions, run: string | u
 export interface OtherData {
   /** Prices in any known format. Default: the configuration's own. */
   readonly data?: string;
-  /** Names of columns where they are others than in the configuration. */
+  /** Names of columns that differ from the configuration. */
   readonly columns?: Readonly<Record<string, string | null>>;
 }
 
 /**
  * The prices that a configuration names, or others; `cleaned` has what the features of the model need. The mapping of
- * columns and the like hold for the others too, as far as their format knows them; they may begin and end on other days:
+ * columns and similar keys apply to the others too, if their format has them; they may begin and end on other days:
  * the run's dates are those of its own data.
  *
- * @param run folder of the run whose own data they are: what was read is taken from there, and kept there
- * @param group column that tells groups of stocks apart
+ * @param run folder of the run whose own data they are, with the cache
+ * @param group column with groups of stocks
  */
 export async function openPanel(
   config: DataConfig,
@@ -120,7 +120,7 @@ async function readOther(config: DataConfig, { data: path, columns = {} }: Other
   return { ...reading, keep: () => {} };
 }
 
-/** What prices are called that their format makes up. */
+/** The name of generated prices. */
 export function madeUpData({ format }: { readonly format?: unknown }): string | undefined {
   return formats.find(({ schema }) => schema.shape.format.value === format)?.madeUp;
 }
@@ -132,7 +132,7 @@ function formatNamed(name: string): DataFormat {
   throw new InputError(`expected one of ${known}, found ${JSON.stringify(name)}`, { key: 'format' });
 }
 
-/** The format that takes the path for its own; undefined if none does. */
+/** The format that recognises the path; undefined if none does. */
 export function recognisedFormat(path: string): DataFormat | undefined {
   let isFolder: boolean;
   try {
@@ -151,15 +151,15 @@ function formatOf(path: string): DataFormat {
   });
 }
 
-/** Name of the file of a run folder that holds what was read of the run's own data. */
+/** Name of the cache of a run's own data in its folder. */
 export const CACHE_FILE = 'data.cache';
 
-/** Readings that take more bytes are not kept. */
+/** Larger readings, in bytes, are not cached. */
 const MOST_BYTES = 256 * 2 ** 20;
 
 /**
  * What a reading depends on: the options it was made with, and name, size and time of the last change of every file. Taken
- * before the files are read, so that a change meanwhile leaves a key that nobody will ask for.
+ * before the files are read, so a change in the meantime makes the key stale.
  */
 export function cacheKey(options: object, files: readonly string[]): string {
   const stats = files.map((file) => {
@@ -175,8 +175,8 @@ export function cacheKey(options: object, files: readonly string[]): string {
 }
 
 /**
- * Keeps a reading in a file, unless that holds it already or the reading is too large. The file is complete or not there.
- * A folder that cannot be written to is no reason to stop: the data are read again the next time.
+ * Caches a reading in a file, unless the file already has it or the reading is too large. The file is written atomically.
+ * A folder that is not writable is no reason to stop: the data are read again next time.
  *
  *     magic | length of the head | SHA-256 of all that follows | head, JSON | prices | members | cleaned prices | index
  */
@@ -214,7 +214,7 @@ export function writeCache(file: string, key: string, { panel, cleaned, notes }:
   }
 }
 
-/** The reading of this key; undefined if the file is not there, is of another one, or is not whole. */
+/** The reading with this key; undefined if the file is missing, has another key, or is incomplete. */
 export function readCache(file: string, key: string): Reading | undefined {
   if (!existsSync(file)) return undefined;
   const bytes = readBytes(file);

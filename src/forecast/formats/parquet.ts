@@ -45,7 +45,7 @@ export function readParquet(source: ReaderOptions<typeof schema>, patience?: num
  * or text), symbol (text), open, high, low, close, volume (and vwap). A null is a missing value. The line of an error is
  * the number of the row, from 1.
  *
- * @param patience milliseconds the decoder may take for an answer, and a second more for each megabyte: decoding is some
+ * @param patience milliseconds the decoder may take for an answer, plus a second per megabyte: decoding is some
  *   hundred times faster, but damaged bytes can keep it busy forever
  */
 async function read(source: ParquetSource, options: ReadOptions, patience = 10_000): Promise<Reading> {
@@ -122,7 +122,7 @@ export interface ParquetOutline {
 
 /**
  * Decodes a Parquet file in its own thread: on damaged bytes the decoder may loop without end or fill the memory,
- * and only a thread can be stopped. Whatever goes wrong is an `InputError`. Must be closed.
+ * and only a thread can be stopped. Any failure is an `InputError`. Must be closed.
  */
 export class ParquetDecoder {
   private readonly file: string;
@@ -205,7 +205,7 @@ const file = {
     return bytes.buffer;
   },
 };
-// What writers use beside snappy, which the module brings itself.
+// Codecs that writers use besides snappy, which the module includes.
 const compressors = { GZIP: (bytes) => gunzipSync(bytes), BROTLI: (bytes) => brotliDecompressSync(bytes) };
 
 let scan;

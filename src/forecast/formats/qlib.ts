@@ -34,14 +34,14 @@ export const qlib = dataFormat({
   read,
 });
 
-/** Reads prices from a data folder of qlib. */
+/** Reads prices from a qlib data folder. */
 export function readQlib(options: ReaderOptions<typeof schema>): Reading {
   return read(fillSource(qlib, options));
 }
 
 /**
  * Reads a qlib data folder:
- * - `calendars/day.txt`: a date a line, ascending;
+ * - `calendars/day.txt`: one date per line, ascending;
  * - `instruments/<market>.txt`: membership spells;
  * - `features/<code>/<field>.day.bin`: little-endian float32; element 0 is the calendar index of element 1.
  *
@@ -124,7 +124,7 @@ function read(source: z.output<typeof schema>, options: ReadOptions = {}): Readi
   return { ...clean(draft, source.maxMove, notes, folder), notes };
 }
 
-/** `YYYY-MM-DD` a line, strictly ascending; a line number is a calendar index, so no line may be blank but the last. */
+/** One `YYYY-MM-DD` per line, strictly ascending; a line number is a calendar index, so only the last line may be blank. */
 function readCalendar(file: string): string[] {
   const lines = readText(file).trimEnd().split('\n');
   const calendar: string[] = [];
@@ -166,7 +166,7 @@ function readFolder(folder: string): string[] {
   return readdirSync(folder);
 }
 
-/** Names that Windows keeps for devices; qlib prefixes the folders of stocks that are called so. */
+/** Device names reserved by Windows; qlib prefixes the folders of stocks with such names. */
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)$/;
 
 function folderName(symbol: string): string {
@@ -195,7 +195,7 @@ function readIndex(
   return { symbol, close };
 }
 
-/** Reads one series after the other into the same memory; a series is valid until the next one is read. */
+/** Reads series into the same memory; a series is valid until the next one is read. */
 class SeriesReader {
   private readonly days: number;
   private readonly floats: Float32Array;

@@ -15,12 +15,12 @@ import {
   type TableSource,
 } from './format.js';
 
-/** Where each column of ours stands in a row of the source; `symbol` is −1 when the file is the stock. */
+/** Index of each of our columns in a row of the source; `symbol` is −1 if the file is the stock. */
 export interface Columns {
   readonly date: number;
   readonly symbol: number;
   readonly fields: readonly string[];
-  /** Position of each of `fields`, and behind them that of the adjusted close if one is named. */
+  /** Position of each of `fields`, followed by that of the adjusted close if one is named. */
   readonly at: readonly number[];
 }
 
@@ -66,7 +66,7 @@ export function findColumns(
 
 /**
  * Rows (date, symbol, values) in the order they come, in growing typed arrays, until all are there and the calendar is
- * known. They may come in any order; a row that comes again with the same values is dropped, with others refused.
+ * known. They may come in any order; a duplicate row is dropped if its values are the same, otherwise rejected.
  */
 export class RowTable {
   private readonly first: number;
@@ -79,7 +79,7 @@ export class RowTable {
   private readonly cell: Float32Array;
   private moments = new Int32Array(1024);
   private stocks = new Int32Array(1024);
-  /** Where each row was found, for duplicates: its file and line. */
+  /** File and line of each row, for duplicates. */
   private fileOf = new Int32Array(1024);
   private lineOf = new Int32Array(1024);
   private values: Float32Array;
@@ -99,7 +99,7 @@ export class RowTable {
 
   /**
    * @param value the value of field `f` of this row, NaN if the source has none; where an adjusted close is named, the
-   *   field behind the last
+   *   field after the last
    */
   add(date: string, symbol: string, value: (f: number) => number, file: string, line: number): void {
     const moment = this.moment(date, file, line);
@@ -131,7 +131,7 @@ export class RowTable {
     this.length++;
   }
 
-  /** Rescales the row in hand to its adjusted close; the volume inversely, so that the money traded stays what it was. */
+  /** Rescales the current row to its adjusted close; the volume inversely, so that the traded value is unchanged. */
   private adjust(value: (f: number) => number, place: () => { file: string; line?: number; what: string }): void {
     const { fields, cell, notes } = this;
     const rule = this.source.nonPositive;

@@ -14,7 +14,7 @@ const schema = z.strictObject({
   persistence: z.number().min(0).lt(1).default(0.8).describe('Fraction of it that remains one day further ahead.'),
 });
 
-/** Besides the keys of a configuration, what only programs turn. */
+/** Options for programs only, besides the keys of a configuration. */
 const marketSchema = schema.extend({
   seed: z.union([z.number(), z.string()]).default(schema.shape.seed.def.defaultValue as number),
   /** First day; trading days are Monday to Friday. */
@@ -50,12 +50,12 @@ export const synthetic = dataFormat({
  *     day's range = σ_{s,t} (1 + |ε|) above max(open, close) by the share 1 / (1 + e^{q}), below min(open, close) by the rest
  *     open        = close of the day before, moved by 0.3 σ_{s,t} ε
  *
- * The planted dependence: the pressure q of today, which the day's volume and the place of the close in its range give
- * away, moves the return of every day ahead, E[u_{s,t+k} | q_{s,t}] = α σ ρ^{k−1} q_{s,t}. The tasks of neighbouring
+ * The planted dependence: the pressure q of today, which the day's volume and the position of the close in its range reveal,
+ * moves the return of every day ahead, E[u_{s,t+k} | q_{s,t}] = α σ ρ^{k−1} q_{s,t}. The tasks of neighbouring
  * horizons therefore have the same best forecast up to scale, under independent noise: what is learnt on the sibling
  * helps. The best possible correlation with the own part of the return of day k is α ρ^{k−1}.
  *
- * A tenth of the stocks is listed late, and stocks are suspended for some days now and then, as in real data.
+ * A tenth of the stocks are listed late, and stocks are occasionally suspended for some days, as in real data.
  */
 export function syntheticMarket(options: MarketOptions = {}): PricePanel {
   const { stocks, days, seed, factors, strength, persistence, suspended, start } = {
@@ -106,7 +106,7 @@ export function syntheticMarket(options: MarketOptions = {}): PricePanel {
 
 /** Beyond it dates have more than four digits for the year. */
 const MOST_DAYS = 2_000_000;
-/** Stock-days; so many take 1 GB. */
+/** Stock-days; this many take 1 GB. */
 const MOST_CELLS = 50_000_000;
 
 /** GARCH(1,1): the weight of the last shock, and of the last variance. */
@@ -117,7 +117,7 @@ const FACTOR_VOLATILITY = 0.006;
 const SUSPENSION = 5;
 const LATE_LISTINGS = 0.1;
 
-/** What makes up a stock, and where it stands. */
+/** Parameters and state of a stock. */
 interface Stock {
   readonly random: Random;
   readonly loadings: Float64Array;

@@ -11,7 +11,7 @@ import { sfmModel } from './sfm.js';
 import { treesModel } from './trees.js';
 
 /**
- * Every forecasting model, in the order shown to users. One of one's own is added at its end, before the first
+ * Every forecasting model, in the order shown to users. Add your own at its end, before the first
  * configuration is read.
  */
 export const models: ForecastModel[] = [

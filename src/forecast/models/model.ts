@@ -8,12 +8,12 @@ import type { Layout } from '../data/features.js';
 import type { Computing, Forecaster } from '../forecaster.js';
 
 /**
- * All that is to be known of a forecasting model: the `model` of configurations, command-line help, labels of reports,
+ * Describes a forecasting model: the `model` of configurations, command-line help, labels of reports,
  * `configs/reference.yaml` and the JSON Schema read it. A model is one file that exports a description, and a line in the
  * list of `index.ts`. Most are networks: see `networkModel`.
  */
 export interface ForecastModel<S extends ModelSchema = ModelSchema> {
-  /** Its keys in a configuration, with their defaults, which stand nowhere else. */
+  /** Its keys in a configuration, with their defaults, which are defined nowhere else. */
   readonly schema: S;
   /** In tables: as the literature calls it. */
   readonly title: string;
@@ -21,7 +21,7 @@ export interface ForecastModel<S extends ModelSchema = ModelSchema> {
   readonly architecture?: Architecture<z.output<S>>;
   /** A model to be trained on the data. */
   create(config: ConfigOf<S>, data: ForecastData, context: ProblemContext): Promise<Problem>;
-  /** The trained model of a checkpoint; `file` is named in errors. */
+  /** The trained model of a checkpoint; `file` is for errors. */
   open(config: ConfigOf<S>, checkpoint: Snapshot, file: string, computing: Computing): Promise<Forecaster>;
 }
 
@@ -38,15 +38,15 @@ export function forecastModel<S extends ModelSchema>(model: ForecastModel<S>): F
 /** A forecasting network up to its output layer, which depends on how the tasks share it. */
 export interface Architecture<Options = never> {
   readonly layout: Layout;
-  /** Samples of a day see each other: batches are made of whole days. Default false. */
+  /** Samples of a day interact: batches consist of whole days. Default false. */
   readonly seesDays?: boolean;
-  /** The samples of a batch matter to each other, so that a batch cannot be split among workers. Default false. */
+  /** The samples of a batch interact, so a batch cannot be split among workers. Default false. */
   readonly wholeBatch?: boolean;
   /** Representation of each sample, [B, width]. */
   trunk(p: Parameters, inputs: TrunkInputs, options: Options, mode: TrunkMode): Tensor;
 }
 
-/** What a trunk computes on. */
+/** Inputs of a trunk. */
 export interface TrunkInputs {
   /** Features of the samples: [L, B, F] in the layout `time-major`, [B, F·L] in `flat`. */
   readonly x: Tensor;
@@ -62,7 +62,7 @@ export interface TrunkMode {
   keep(parameter: string, value: Tensor): void;
 }
 
-/** A model that is trained by gradients. What training and forecasting need is loaded when they begin. */
+/** A model trained by gradients. Code for training and forecasting is loaded when needed. */
 export function networkModel<S extends ModelSchema>(
   model: Pick<ForecastModel<S>, 'schema' | 'title'> & Architecture<z.output<S>>,
 ): ForecastModel<S> & ForecastModel {

@@ -4,7 +4,7 @@ import type { Problem } from '../../schedule/index.js';
 import { treeKeys } from '../trees/options.js';
 import { forecastModel } from './model.js';
 
-/** Boosted trees are no network: `trees/` grows them. */
+/** Boosted trees are not a network: `trees/` grows them. */
 export const treesModel = forecastModel({
   schema: z.strictObject({
     name: z.literal('trees').describe('Gradient-boosted trees, all grown in one update; training does not apply.'),

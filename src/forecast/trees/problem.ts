@@ -111,7 +111,7 @@ export class TreesProblem implements Problem<TreesBatch> {
     return testFigures(scoresOf(this.config, panel, test.samples, this.forecast(test)));
   }
 
-  /** What the data were like: `data.json`. */
+  /** A summary of the data: `data.json`. */
   saveFiles(folder: string): void {
     writeDataSummary(folder, this.data);
   }
@@ -138,7 +138,7 @@ export interface TreesState {
   readonly trees?: BoostedTreesJson;
 }
 
-/** Features as the trees see them: relative prices and volumes as they are, NaN if missing. */
+/** Features for the trees: relative prices and volumes, not normalised, NaN if missing. */
 function tableOf(panel: PricePanel, spec: FeatureSpec, samples: Samples): FeatureTable {
   return {
     rows: samples.length,

@@ -67,14 +67,14 @@ export interface TaskDistribution {
   readonly episodes: readonly { readonly episode: number; readonly shares: readonly number[] }[];
 }
 
-/** Figure "The distribution of wait-m tasks": a row for each scheduler, a panel for each of the chosen episodes. */
+/** Figure "The distribution of wait-m tasks": a row for each scheduler, a panel for each chosen episode. */
 export function taskDistributionFigure(
   schedulers: readonly TaskDistribution[],
   about: Pick<Figure, 'id' | 'title' | 'caption'>,
 ): Figure {
   const most = Math.max(...schedulers.map(({ tasks }) => tasks.length));
   const width = Math.max(190, 64 + 13 * most);
-  // Every second number where all of them would touch.
+  // Every second number if they would touch.
   const every = most > 9 ? 2 : 1;
   const rows = schedulers.map(({ tasks, episodes }) => {
     const names = shortNames(tasks);
@@ -116,7 +116,7 @@ export function taskDistributionFigure(
   };
 }
 
-/** Five episodes of a training, as in the paper: the first, the last, and some between that lie ever further apart. */
+/** Five episodes of a training, as in the paper: the first, the last, and some between at increasing distances. */
 export function shownEpisodes(count: number): number[] {
   if (count <= 5) return Array.from({ length: count }, (_, i) => i + 1);
   return [...new Set([0, 0.25, 0.5, 0.75, 1].map((part) => Math.round(count ** part)))];

@@ -165,7 +165,7 @@ export function movingMean(values: readonly number[], window: number): number[] 
   });
 }
 
-/** No more points than there are pixels for. */
+/** At most as many points as pixels. */
 function thinned<T>(points: readonly T[]): T[] {
   const step = Math.ceil(points.length / 600);
   return points.filter((_, i) => i % step === 0 || i === points.length - 1);
@@ -177,7 +177,7 @@ export interface LinePoint {
   readonly y: number;
   readonly low?: number;
   readonly high?: number;
-  /** Written beside it. */
+  /** Label next to it. */
   readonly label?: string;
 }
 
@@ -202,7 +202,7 @@ export interface LinesOptions {
   readonly symbols?: 'all' | 'some';
   /** Format of the ticks of y, in d3's notation, or a function. */
   readonly yFormat?: string | ((value: number) => string);
-  /** Where the panel stands, for its letter; undefined: none. */
+  /** Index of the panel, for its letter; undefined: none. */
   readonly letter?: number;
 }
 
@@ -263,7 +263,7 @@ function legendOf(lines: readonly Line[]): LegendEntry[] {
   return lines.map(({ label, style }) => ({ label, style: seriesStyle(style) }));
 }
 
-/** About eight points, not at the same places as those of the other lines; all of them where they are few. */
+/** About eight points, offset from those of the other lines; all of them if there are few. */
 function someOf(points: readonly LinePoint[], index: number, lines: number): readonly LinePoint[] {
   if (points.length <= 12) return points;
   const step = points.length / 8;

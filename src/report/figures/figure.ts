@@ -27,7 +27,7 @@ export interface Arrangement {
 }
 
 /**
- * Draws rows of panels below a legend, as one SVG document that needs nothing else: no style sheet, no
+ * Draws rows of panels below a legend, as one self-contained SVG document: no style sheet, no
  * identifiers, no scripts. Equal data give equal bytes.
  */
 export function draw(name: string, rows: readonly (readonly Panel[])[], arrangement: Arrangement = {}): string {
@@ -75,7 +75,7 @@ const SIZE = 12;
 const TITLE = 24;
 const STYLE: Plot.PlotOptions = { className: 'plot', marginTop: 26, marginRight: 18, marginBottom: 42, marginLeft: 56 };
 
-/** Entries from left to right, in as many lines as it takes. */
+/** Entries from left to right, on as many lines as needed. */
 function drawLegend(entries: readonly LegendEntry[], width: number): { svg: string; height: number } {
   if (entries.length === 0) return { svg: '', height: 0 };
   let [x, line] = [MARGIN, 0];
@@ -102,7 +102,7 @@ function drawLegend(entries: readonly LegendEntry[], width: number): { svg: stri
 }
 
 const MARGIN = 12;
-/** Length of the piece of line in the legend. */
+/** Length of a line sample in the legend. */
 const SAMPLE = 34;
 
 /** The elements of a plot, without its root, style sheet and needless digits. */
@@ -153,7 +153,7 @@ export const MOST_CURVES = STYLES.length;
 
 /** The style of the paper's own method: a full line. */
 const OWN_STYLE = 4;
-/** The style of what is not a method, such as the market. */
+/** The style of non-methods, such as the market. */
 export const PLAIN_STYLE = 7;
 
 /** Different style numbers for a number of series; the one at `own`, if there is one, is the paper's method. */
@@ -170,7 +170,7 @@ export function seriesStyle(index: number): SeriesStyle {
 const FONT = "'Liberation Sans', Arial, Helvetica, 'DejaVu Sans', sans-serif";
 const INK = '#222222';
 
-/** Width of a text in pixels, estimated without a font: rather too much than too little. */
+/** Width of a text in pixels, estimated without a font, on the high side. */
 export function textWidth(content: string, size: number): number {
   let width = 0;
   for (const character of content) {
@@ -181,7 +181,7 @@ export function textWidth(content: string, size: number): number {
 
 const NARROW = /[ijlftrI.,:;'|()[\]/ *-]/;
 const CAPITAL = /[A-Z&±−–]/;
-/** Capital and small m and w, and whatever is not Latin. */
+/** Capital and small m and w, and anything that is not Latin. */
 const WIDE = /[mwMW%@—]|[^ -ɏ±−–…×]/u;
 
 /** The table as an SVG document, like a printed one: rules above, below and under the head. */

@@ -15,7 +15,7 @@ export interface MethodDifference extends Comparison {
 
 /**
  * What the paper claims, tested: each scheduler against every strategy with the same tasks and against the model without
- * other tasks; every other model against that one. All were declared before a run was made, so that no data choose them.
+ * other tasks; every other model against that one. All were declared before any run, so they are not chosen by data.
  */
 export function methodDifferences(data: DataSet, reader: Pick<SeriesReader, 'series'>): MethodDifference[] {
   const tested = claims(data).flatMap((pair) => {

@@ -82,13 +82,13 @@ function backtestTable({ data }: ReportView, id: string, evaluated: readonly Set
     id: `${id}-backtest`,
     title: 'Backtest',
     caption:
-      "Test part, a portfolio of the highest forecasts, as many as are held, of which so many are replaced a day (in qlib's " +
-      'manner). Traded at the close of the given day, unless it says open, t being the day of the forecast. At the close of t ' +
-      'itself the forecast is made: an upper bound that cannot be executed. An evaluation that does not say where it traded did so at t + 1, whether or not the label ' +
+      "Test part, a portfolio of the highest forecasts with the given number held and replaced per day (in qlib's " +
+      'manner). Traded at the close of the given day, or at its open if stated; t is the day of the forecast. The close of t ' +
+      'is the one that the forecast uses: an upper bound that cannot be executed. An evaluation that does not say when it traded did so at t + 1, whether or not the label ' +
       'begins there: evaluate the run again. Per cent a year, added up and not ' +
       'compounded: return after costs, excess over the benchmark before and after costs. Information ratio of the excess ' +
-      'after costs; deepest fall of the portfolio, daily turnover and share of the worth that is invested in per cent; ' +
-      'capacity in millions, the money with which 95 % of the trades are within a twentieth (backtest.participation) of what ' +
+      'after costs; drawdown of the portfolio, daily turnover and invested share of the portfolio in per cent; ' +
+      'capacity in millions, the portfolio with which 95 % of the trading stays within a twentieth (backtest.participation) of what ' +
       'the stock trades that day. Mean ± standard deviation over the seeds.',
     columns: [textColumn('Method'), textColumn('Main task'), textColumn('Held'), textColumn('Traded at'), ...columns],
     rows,
@@ -143,7 +143,7 @@ function windowTable({ data }: ReportView, id: string, evaluated: readonly Setti
     id: `${id}-windows`,
     title: 'Windows of the walk-forward',
     caption:
-      'Each window has a model of its own, which forecasts the days behind its validation part. Tables and figures of the ' +
+      'Each window has its own model, which forecasts the days after its validation part. Tables and figures of the ' +
       'test part are of all windows together. Mean ± standard deviation over the seeds.',
     columns: [...texts, ...['RankIC', 'IC'].map((name) => ({ title: name, measures: [name] }))],
     rows,
@@ -198,7 +198,7 @@ function figuresOf(view: ReportView, id: string, main: number | undefined): Bloc
     const setting = settingOf(data, label, main);
     return setting?.runs.some((run) => testForecast(run)) ? [{ label, style, setting }] : [];
   });
-  if (shown.length === 0) return [absent(`${task}: no figures, as no run has been evaluated.`)];
+  if (shown.length === 0) return [absent(`${task}: no figures, because no run has been evaluated.`)];
 
   const rankIC: DailyLine[] = [];
   const returns: DailyLine[] = [];

@@ -48,7 +48,7 @@ function settingsTable(data: DataSet): Block[] {
   const table: Table = {
     id: `${slug(data.title)}-settings`,
     title: `Settings, ${data.title}`,
-    caption: 'All keys of the configuration in which methods differ, but for the strategy, the main task and the seed.',
+    caption: 'All keys of the configuration in which methods differ, except the strategy, the main task and the seed.',
     columns: ['Method', ...keys].map(textColumn),
     rows,
   };
@@ -82,11 +82,12 @@ function sizesOf({ kind, settings }: DataSet): string {
     ];
     return known.length > 0 ? `${known.join(', ')}.` : UNKNOWN;
   }
-  if (schema !== undefined && !('data' in schema.shape)) return 'a made-up problem, whose data are drawn by the seed.';
+  if (schema !== undefined && !('data' in schema.shape))
+    return 'a synthetic problem, whose data are drawn from the seed.';
   return UNKNOWN;
 }
 
-const UNKNOWN = 'the runs do not say how large the data are.';
+const UNKNOWN = 'the runs do not record the size of the data.';
 
 /** `15 episodes of 250 updates`, or the range where settings differ. */
 function lengthOf(settings: readonly Setting[]): string {
@@ -98,7 +99,7 @@ function lengthOf(settings: readonly Setting[]): string {
   const patience = distinct(settings.map(({ keys }) => Number(keys.get('earlyStopping.patience') ?? 0)))
     .filter((validations) => validations > 0)
     .join(' or ');
-  const stopping = patience === '' ? '' : `, or until ${patience} validations in a row were no better`;
+  const stopping = patience === '' ? '' : `, or until ${patience} validations in a row without improvement`;
   return `${episodes} episodes of ${steps} updates${stopping}`;
 }
 
@@ -149,16 +150,16 @@ function sweepBlocks({ record }: FoundSweep): Block[] {
     id: `${slug(name)}-choices`,
     title: `Choices by validation, ${name}`,
     caption:
-      'Settings that the sweep chose among, and their validation performance (minus the loss, unless the configuration ' +
+      'Settings that the sweep chose from, and their validation performance (minus the loss, unless the configuration ' +
       'measures something else): for wait-k* that of models trained on one wait, measured on wait-k. Mean over the ' +
-      `runs; higher is better.${hasRungs ? ' After so many updates, where the search had left it.' : ''}${looksInWords(choices)}`,
+      `runs; higher is better.${hasRungs ? ' After the updates at which the search stopped it.' : ''}${looksInWords(choices)}`,
     columns: ['Choice', 'For', 'Candidate', 'Validation', ...(hasRungs ? ['Updates'] : []), 'Runs', ''].map(textColumn),
     rows,
   };
   return [...blocks, { kind: 'table', table }];
 }
 
-/** How much was looked at before something was chosen, and what that means. */
+/** How many scores were compared before a choice, and what that means. */
 function looksInWords(choices: readonly ChoiceRecord[]): string {
   const looks = choices.flatMap((choice) => choice.looks ?? []);
   if (looks.length === 0) return '';
@@ -166,13 +167,13 @@ function looksInWords(choices: readonly ChoiceRecord[]): string {
   const of = looks.length === 1 ? '' : ` in ${looks.length} choices`;
   return (
     ` Looked at${of}: ${count(sum('configurations'))} configurations, ${count(sum('scores'))} validation scores. The ` +
-    'score of the chosen one is the largest of these and so too good an estimate of its own; a p-value on validation data ' +
+    'score of the chosen one is the best of these and therefore optimistic; a p-value on validation data ' +
     'is multiplied by their number (Bonferroni). Test data decided nothing here, and tests on them need no ' +
     'correction for it.'
   );
 }
 
-/** The command as it is typed. A password in a URL is left out. */
+/** The command as typed, without passwords in URLs. */
 export function commandLine({ info }: Pick<ReportedRun, 'info'>): string {
   const [, , ...args] = info.command;
   return ['tcts', ...args.map((arg) => quoted(withoutPassword(String(arg))))].join(' ');
@@ -186,7 +187,7 @@ function quoted(arg: string): string {
   return /^[\w./:=,@%+…-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
 }
 
-/** What the first of the runs says whose file is there and valid. */
+/** The content from the first run whose file exists and is valid. */
 function firstOf<T>(runs: readonly ReportedRun[], read: (run: string) => T | undefined): T | undefined {
   for (const { folder } of runs) {
     try {
@@ -217,7 +218,7 @@ export function runsSection(
   if (setAside.length > 0) {
     blocks.push({ kind: 'table', table: setAsideTable(setAside) });
   } else {
-    blocks.push(text('All runs of the folder are finished and sound.'));
+    blocks.push(text('All runs of the folder are finished and valid.'));
   }
   if (unreadable.length > 0) blocks.push({ kind: 'table', table: unreadableTable(unreadable) });
   blocks.push({ kind: 'table', table: runsTable(sets) });
@@ -239,7 +240,7 @@ function unreadableTable(unreadable: readonly Unreadable[]): Table {
   return {
     id: 'files-left-out',
     title: 'Files that could not be read',
-    caption: 'What would have come from these files is missing above.',
+    caption: 'Anything based on these files is missing above.',
     columns: ['Run', 'Reason'].map(textColumn),
     rows: unreadable.map(({ name, reason }) => ({ cells: [name, reason] })),
   };
@@ -250,7 +251,7 @@ function candidatesTable(candidates: FoundRuns['candidates']): Table {
     id: 'runs-candidates',
     title: 'Candidates',
     caption:
-      'Runs of sweeps that settings were chosen by and that were not chosen. They are in no other table and no figure.',
+      'Runs of sweeps that were candidates for settings and not chosen. They are in no other table and no figure.',
     columns: ['Run', 'Group', 'Seed', 'Updates', 'Best validation'].map(textColumn),
     rows: candidates.map((run) => ({
       cells: [
@@ -285,7 +286,7 @@ function runsTable(sets: readonly DataSet[]): Table {
   return {
     id: 'runs',
     title: 'Finished runs',
-    caption: 'Best validation: of the main task, where it was best.',
+    caption: 'Best validation: the best result on the main task.',
     columns: columns.map(textColumn),
     rows,
   };

@@ -24,7 +24,7 @@ export function otherDataSection(others: readonly OtherEvaluation[]): Section[] 
 
 function tableOf(members: readonly OtherEvaluation[]): Table {
   const [{ data, figures }] = members;
-  const name = figures.data?.name ?? 'data that were not recorded';
+  const name = figures.data?.name ?? 'unrecorded data';
   const measures: readonly Shown[] = isForecast(figures) ? FORECAST_DETAILS : TRANSLATION_DETAILS.map(ofTranslation);
   const rows = [...groupBy(members, (one) => JSON.stringify(headOf(one))).values()].map((seeds): Row => {
     const cells = measures.map(
@@ -96,7 +96,7 @@ export interface SeparatedData {
 }
 
 /**
- * Keeps figures of different data apart. For each split, evaluations on the data that most runs were evaluated on stay
+ * Separates figures on different data. For each split, evaluations on the data that most runs were evaluated on stay
  * with their runs; all others, such as those of `tcts evaluate --data`, are taken out. Data sets of one source are
  * handled together, as the figures of policies combine them.
  */

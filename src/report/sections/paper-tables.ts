@@ -14,7 +14,7 @@ interface Published {
   of(row: PaperRow): readonly number[];
 }
 
-/** The paper's tables of RankIC and MSE and of ICIR, with its rows and columns, and the figures of the runs beside them. */
+/** The paper's tables of RankIC and MSE and of ICIR, with its rows and columns and the figures of the runs. */
 export function paperTables(data: DataSet, id: string): Table[] {
   const RankIC: Published = { measure: forecastMeasure('RankIC', 4), of: (row) => row.RankIC };
   const MSE: Published = { measure: forecastMeasure('zMSE'), of: (row) => row.MSE };
@@ -70,7 +70,7 @@ interface LabelledRow {
   readonly row?: PaperRow;
 }
 
-/** Every row of the paper, whether or not it was run, and behind its models and sets of tasks what else was. */
+/** Every row of the paper, run or not, followed by the other methods with its models and task sets. */
 function rowsOf(data: DataSet): LabelledRow[] {
   const own = labelsOf(data).map((label): LabelledRow => {
     const setting = data.settings.find((one) => one.label === label)!;
@@ -88,7 +88,7 @@ function rowsOf(data: DataSet): LabelledRow[] {
   return rows;
 }
 
-/** With the number of seeds where there are fewer than the paper has. */
+/** With the number of seeds if there are fewer than in the paper. */
 function ownCell(setting: Setting | undefined, published: readonly Published[]): Cell {
   const figures = published.map(({ measure }) => setting && estimateOf(setting, measure));
   return figures.map((one, i) => (i === figures.length - 1 ? withSeeds(one) : one));
@@ -103,7 +103,7 @@ function paperFigure(mean: number, { digits }: Measure): SeedEstimate {
   return { mean, std: Number.NaN, n: PAPER_SEEDS, digits: Math.min(3, digits) };
 }
 
-/** What the paper reports of a method for main tasks 1, 2 and 3, means of five seeds (Wu et al. 2021). */
+/** What the paper reports about a method for main tasks 1, 2 and 3, means of five seeds (Wu et al. 2021). */
 export interface PaperRow {
   readonly strategy: string;
   readonly model: string;
@@ -149,7 +149,7 @@ function isPaperRow(row: PaperRow, { strategy, keys }: Labelled): boolean {
   return strategy === row.strategy && keys.get('problem.model.name') === row.model && tasks;
 }
 
-/** The row as something that has a label. */
+/** The row in the form needed for a label. */
 function asLabelled({ strategy, model, tasks }: PaperRow): Labelled {
   return {
     strategy,

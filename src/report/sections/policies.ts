@@ -94,7 +94,7 @@ function waitCurves({ data }: ReportView): (Omit<BleuLatencyCurve, 'style'> & { 
   });
 }
 
-/** The policy as the paper calls it; of models that decide themselves, the kind of their attention. */
+/** The policy's name in the paper; for models that decide themselves, the kind of attention. */
 function nameOf({ setting, figures: [one] }: Measured): string {
   const policy = nameIn(one);
   const { label = policy, labels } = policyNamed(policy) ?? {};
@@ -106,7 +106,7 @@ function nameIn({ policy = '' }: PolicyFigures): string {
   return policy.split(':')[0];
 }
 
-/** Curves of one name, distinguished by their models and their decoding as far as these differ. */
+/** Curves of one name, distinguished by their models and decoding if these differ. */
 function told(name: string, group: readonly Measured[]): Map<string, Measured[]> {
   const modelOf = ({ setting, figures: [one] }: Measured) =>
     one.models.length > 0 ? `${one.models.length + 1} models` : setting.label;
@@ -141,7 +141,7 @@ function pointOf({ keys }: Setting, one: PolicyFigures): string {
 /** More bands would hide each other. */
 const WITHOUT_BAND = { low: Number.NaN, high: Number.NaN };
 
-/** What was measured under other policies than wait-k, as it was decoded. */
+/** What was measured under policies other than wait-k. */
 function policyTable(id: string, measured: readonly Measured[]): Table {
   return {
     id: `${id}-policies`,

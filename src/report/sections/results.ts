@@ -71,7 +71,7 @@ export function significance(
   looks: (pair: Tested) => number = () => 1,
 ): Block {
   if (tested.length === 0) {
-    return absent('No test of significance: there is no method to compare with a baseline for the same main task.');
+    return absent('No significance test: there is no method to compare with a baseline for the same main task.');
   }
   const rows = tested.map(({ candidate, baseline, difference, seeds, tTest, wilcoxon, items }) => ({
     cells: [
@@ -88,7 +88,7 @@ export function significance(
   const columns = ['Main task', 'Method', 'Baseline', measure.name, 'Seeds', 'p (t)', 'p (Wilcoxon)', `p (${items})`];
   const correction =
     tested.length === 1
-      ? 'There is one comparison, and so nothing to correct for.'
+      ? 'There is one comparison, so there is nothing to correct for.'
       : `Each column of p-values is corrected for its ${tested.length} comparisons with Holm's method.`;
   const most = Math.max(...tested.map(looks));
   const looked =

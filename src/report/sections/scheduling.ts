@@ -113,13 +113,13 @@ function costText(arm: Setting, arms: readonly Setting[], reader: SeriesReader):
 
 function captionOf(baseline: Setting, arms: readonly Setting[], tested: readonly Tested[]): string {
   const sentences = [
-    'Loss of the best model by validation on the main task of the test data, lower is better; mean ± standard deviation over the seeds.',
+    'Main-task test loss of the model with the best validation, lower is better; mean ± standard deviation over the seeds.',
     `Against ${baseline.label}, the better of fixed and mtl: mean difference over the seeds that both have (Seeds), negative is better, with its 95 % t interval.`,
     `p: paired t-test, corrected for ${tested.filter(({ tTest }) => !Number.isNaN(tTest)).length} comparisons with Holm's method.`,
     armCalled(arms, oracle.name)
       ? "Of the oracle's gain: 100 % is the loss of the strategy that knows the answer, 0 % that of the baseline."
       : '',
-    'Time per update: against mtl, validations included; only runs that had a machine of one kind to themselves can be compared.',
+    'Time per update: against mtl, validations included; comparable only for runs that had the same kind of machine to themselves.',
     armCalled(arms, BEST_STATIC)
       ? `${BEST_STATIC}: for each seed the static mix with the best validation; all of them have to be trained for it.`
       : '',
@@ -141,7 +141,7 @@ function forestOf(title: string, id: string, baseline: Setting, tested: readonly
     {
       id: `${id}-forest`,
       title: `Test loss against ${baseline.label}, ${title}`,
-      caption: `Mean difference of the main task's test loss to ${baseline.label} over paired seeds, with its 95 % t interval; left of the line is better. Filled: p < 0.05 after Holm's correction.${single}`,
+      caption: `Mean difference of the main task's test loss from ${baseline.label} over paired seeds, with its 95 % t interval; left of the line is better. Filled: p < 0.05 after Holm's correction.${single}`,
     },
     `test loss minus that of ${baseline.label}`,
   );
@@ -178,7 +178,7 @@ export const validationLoss: Measure = {
 /**
  * The problems of a report that were trained with `fixed`, `mtl` and perhaps more. A problem is everything in a
  * configuration but strategy and seed. Runs that lack `fixed` or `mtl`, and differ from a problem in `training.episodes`
- * alone, are further arms of it, as are those of a strategy that is given the time of another one.
+ * only, are additional arms of it, such as a strategy that is given the time of another one.
  */
 function scheduledProblems(sets: readonly DataSet[]): ScheduledProblem[] {
   const groups = sets.flatMap((data) =>
@@ -237,8 +237,8 @@ function namedArms(settings: readonly Setting[], others: readonly Setting[]): Se
 }
 
 /**
- * The static mix that a user who tried them all would choose: for each seed the one with the best validation. Seeds that
- * some of the mixes lack are left out.
+ * The static mix that a user who tried all would choose: for each seed the one with the best validation. Seeds that
+ * some of the mixes do not have are left out.
  */
 function bestOfEachSeed(mixes: readonly Setting[]): Setting[] {
   if (mixes.length < 2) return [];

@@ -73,7 +73,7 @@ function learningCurves(view: ReportView): Block[] {
   return mainsOf(data).map((main): Block => {
     const curves = methods.flatMap(({ label, style }): LearningCurve[] => {
       const setting = settingOf(data, label, main);
-      // Several models trained in turn have no single curve.
+      // Several models trained in sequence have no single curve.
       if (setting === undefined || strategyNamed(setting.strategy)?.severalModels) return [];
       const points = curveOf(episodesOf(setting, reader), measure);
       return points.length === 0 ? [] : [{ label, style, points }];
@@ -109,7 +109,7 @@ function curveOf(seeds: readonly LoggedEpisodes[], { shown }: ValidationMeasure)
   });
 }
 
-/** Points of a curve: there are no pixels for more. */
+/** Maximum points of a curve: there are no pixels for more. */
 const MOST_POINTS = 250;
 
 function episodesOf({ runs }: Setting, reader: SeriesReader): LoggedEpisodes[] {

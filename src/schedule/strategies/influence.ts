@@ -14,7 +14,7 @@ import { describeStrategy, type EpisodeReport, type SampledChoice, type Strategy
 import { entropyOf, softmaxOf } from './distribution.js';
 import { Measurements, slopesOf } from './measurements.js';
 import { Evidence, Relevance } from './relevance.js';
-import { hiddenWidths, type Scale, SchedulerNetwork, Standardisation } from './scheduler.js';
+import { hiddenWidths, NETWORK, type Scale, SchedulerNetwork, Standardisation } from './scheduler.js';
 
 const optionsSchema = z.strictObject({
   hidden: hiddenWidths.default([32]),
@@ -55,22 +55,22 @@ const optionsSchema = z.strictObject({
 export type InfluenceOptions = z.output<typeof optionsSchema>;
 
 /**
- * Beyond the paper: credit for every decision instead of one reward for an episode. Every M updates g is the gradient of
- * the main task on validation data reserved for this, and θ ± u a step of the optimiser along it. To first order
+ * Beyond the paper: credit for every decision instead of one reward for an episode. Every M updates g is the gradient
+ * of the main task on validation data reserved for this, and θ ± u a step of the optimiser along it. To first order
  *
  *     ℓ(xᵢ, yᵢ, T; θ + u) − ℓ(xᵢ, yᵢ, T; θ − u)  =  2 ∇ℓ_iT · u
  *
  * is proportional to how much a training step on (i, T) lowers the main task's validation loss: as in DDS (Wang et al.
- * 2020) and Auto-λ (Liu et al. 2022), with the influence of a sample measured through Adam (Xia et al. 2024), but for all
- * tasks of a sample at once and by two forward passes. Two distributions follow from the credits (`Measurements`):
+ * 2020) and Auto-λ (Liu et al. 2022), with the influence of a sample measured through Adam (Xia et al. 2024), but for
+ * all tasks of a sample at once and by two forward passes. Two distributions follow from the credits (`Measurements`):
  *
  *     m_T ∝ exp(w_T · mean advantage of T ∕ β)   the same for all samples
  *     φ maximises E[Σ_T φ_T(I) · credit_iT] + βH   over the features, exactly over T
  *
- * Both act only on evidence (`Evidence`): w_T that task T is better or worse than the others; φ sees each feature
- * to the extent that there is evidence that it shows which task suits a sample (`Relevance`), and its share λ is that of the best
- * feature. Without evidence every batch is drawn with the bits of `mtl`. What tasks are drawn from (`drawnFrom`) leaves
- * out tasks that are worse than useless.
+ * Both act only on evidence (`Evidence`): w_T that task T is better or worse than the others; φ sees each feature to
+ * the extent that there is evidence that it shows which task suits a sample (`Relevance`), and its share λ is that of
+ * the best feature. Without evidence every batch is drawn with the bits of `mtl`. What tasks are drawn from
+ * (`drawnFrom`) leaves out tasks that are worse than useless.
  */
 export class Influence<Batch> implements Strategy<Batch> {
   readonly name = 'influence';
@@ -175,7 +175,7 @@ export class Influence<Batch> implements Strategy<Batch> {
       learned: structuredClone(this.learned),
     };
     return joinSnapshots({
-      policy: this.network.capture(),
+      [NETWORK]: this.network.capture(),
       measurements: this.measurements.capture(),
       relevance: this.relevance.capture(),
       advantages: this.advantages.capture(),
@@ -185,7 +185,7 @@ export class Influence<Batch> implements Strategy<Batch> {
   }
 
   restore(snapshot: Snapshot): void {
-    this.network.restore(partOf(snapshot, 'policy'));
+    this.network.restore(partOf(snapshot, NETWORK));
     this.measurements.restore(partOf(snapshot, 'measurements'));
     this.relevance.restore(partOf(snapshot, 'relevance'));
     this.advantages.restore(partOf(snapshot, 'advantages'));
@@ -309,20 +309,20 @@ function advantagesOf(credits: Float32Array, K: number): Float32Array {
 }
 
 /**
- * The distribution that tasks are drawn from, given π for a batch: (1 − γ)π′ + γα. π′ is π without the tasks that are less than
- * 1∕e as likely as the best, which with β = 1 are worse than useless: a rare label of pure noise with
- * large gradients spoils a training. α gives every task its share of the batch, because an untrained head drifts away
- * from the rest and then looks harmful forever; it uses the samples that the task suits best,
- * α_iT ∝ (π_iT ∕ mean of π_T)^(1 − γ). With γ = 1 all of it is uniform.
+ * The distribution that tasks are drawn from, given π for a batch: (1 − γ)π′ + γα. π′ is π without the tasks that are
+ * less than 1∕e as likely as the best, which with β = 1 are worse than useless: a rare label of pure noise with large
+ * gradients spoils a training. α gives every task its share of the batch, because an untrained head drifts away from
+ * the rest and then looks harmful forever; it uses the samples that the task suits best, α_iT ∝ (π_iT ∕ mean of π_T)^(1
+ * − γ). With γ = 1 all of it is uniform.
  */
-export function drawProbabilities(policies: readonly (readonly number[])[], explore: number): number[][] {
-  const shares = new Array<number>(policies[0].length).fill(0);
-  for (const row of policies) for (let task = 0; task < row.length; task++) shares[task] += row[task];
-  for (let task = 0; task < shares.length; task++) shares[task] /= policies.length;
+export function drawProbabilities(distributions: readonly (readonly number[])[], explore: number): number[][] {
+  const shares = new Array<number>(distributions[0].length).fill(0);
+  for (const row of distributions) for (let task = 0; task < row.length; task++) shares[task] += row[task];
+  for (let task = 0; task < shares.length; task++) shares[task] /= distributions.length;
   const drawn: number[][] = [];
-  for (const [i, row] of policies.entries()) {
+  for (const [i, row] of distributions.entries()) {
     // Rows are often identical.
-    drawn.push(i > 0 && row === policies[i - 1] ? drawn[i - 1] : drawnFromRow(row, shares, explore));
+    drawn.push(i > 0 && row === distributions[i - 1] ? drawn[i - 1] : drawnFromRow(row, shares, explore));
   }
   return drawn;
 }

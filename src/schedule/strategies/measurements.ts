@@ -8,7 +8,7 @@ export interface Credit {
   readonly scales: readonly number[];
   /** ρ, the largest mean of d̂ among the tasks; at least LEAST_UNIT. */
   readonly unit: number;
-  /** Mean loss under the policy. */
+  /** Mean loss under the distribution. */
   readonly loss: number;
   /** Mean credit of each task. */
   readonly means: readonly number[];
@@ -54,20 +54,21 @@ function median(values: Float32Array): number {
 }
 
 /**
- * The last measurements of `influence`: features of some samples, and the slopes and sizes of their losses on all tasks.
+ * The last measurements of `influence`: features of some samples, and the slopes and sizes of their losses on all
+ * tasks.
  *
- * The gradient of a squared error ℓ = e² is a direction times a size, ∇ℓ = 2e·∇e. The credit of a decision has a part for
- * each: how consistently the direction agrees with the main task's, and the noise added by an unusually large loss,
+ * The gradient of a squared error ℓ = e² is a direction times a size, ∇ℓ = 2e·∇e. The credit of a decision has a part
+ * for each: how consistently the direction agrees with the main task's, and the noise added by an unusually large loss,
  *
  *     credit_iT = d̂_iT ∕ ρ − ½ max(0, min(ℓ_iT ∕ ℓ̄ᵢ, LARGEST) − NORMAL),   d̂ = d ∕ √(d² + s_T²),   d = √ℓ(θ + u) − √ℓ(θ − u)
  *
- * with ℓ̄ᵢ the current mean training loss, or the sample's median loss over its tasks if that is larger: a sample
- * that is hard for all tasks is no reason to avoid one of them; a label far worse than its siblings is. An optimiser that
- * normalises its step, as Adam does, moves the main loss by S ∕ √N with the mean slope S of what is trained and the mean
- * square N of its gradients: its logarithm has the derivative r ∕ S − r² ∕ 2N by the probability of a decision;
- * this is a version that is robust to outliers. d̂ is about sign: a label of pure noise has a mean of 0, however
- * large its gradients are. On average the credit is 1 for the best task, 0 for a useless one, and far less for labels
- * whose noise makes large gradients.
+ * with ℓ̄ᵢ the current mean training loss, or the sample's median loss over its tasks if that is larger: a sample that
+ * is hard for all tasks is no reason to avoid one of them; a label far worse than its siblings is. An optimiser that
+ * normalises its step, as Adam does, moves the main loss by S ∕ √N with the mean slope S of what is trained and the
+ * mean square N of its gradients: its logarithm has the derivative r ∕ S − r² ∕ 2N by the probability of a decision;
+ * this is a version that is robust to outliers. d̂ is about sign: a label of pure noise has a mean of 0, however large
+ * its gradients are. On average the credit is 1 for the best task, 0 for a useless one, and far less for labels whose
+ * noise makes large gradients.
  */
 export class Measurements {
   private kept: Measurement[] = [];
@@ -90,14 +91,14 @@ export class Measurements {
     this.means.shift();
   }
 
-  /** The credits under a policy that is the same for all samples. */
-  credit(policy: readonly number[]): Credit {
+  /** The credits under a distribution that is the same for all samples. */
+  credit(distribution: readonly number[]): Credit {
     const { kept, means } = this;
     const scales = this.overall(means.map(({ slopes }) => slopes));
     const directions = kept.map(({ slopes }) => directionsOf(slopes, scales));
     const unit = Math.max(LEAST_UNIT, ...this.overall(directions.map((values, m) => this.perTask(kept[m], values))));
     const sizes = this.overall(means.map(({ losses }) => losses));
-    const loss = sizes.reduce((sum, size, task) => sum + policy[task] * size, 0);
+    const loss = sizes.reduce((sum, size, task) => sum + distribution[task] * size, 0);
     const rule = { scales, unit, loss };
     const credits = directions.map((values, m) => {
       for (let at = 0; at < values.length; at++) values[at] = creditOf(kept[m], at, values[at], rule);

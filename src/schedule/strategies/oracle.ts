@@ -40,9 +40,9 @@ function drawnFromAnswer<Batch>(problem: Problem<Batch>, seed: Random): Strategy
 }
 
 /**
- * The oracle of a problem in which some tasks are corrupted for some samples, [size, K]. For clean samples: half the main task,
- * half the others equally, which is no worse than either alone on the problems here. Otherwise: the remaining tasks
- * equally.
+ * The oracle of a problem in which some tasks are corrupted for some samples, [size, K]. For clean samples: half the
+ * main task, half the others equally, which is no worse than either alone on the problems here. Otherwise: the
+ * remaining tasks equally.
  */
 export function oracleRows(
   size: number,

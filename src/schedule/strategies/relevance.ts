@@ -87,13 +87,14 @@ function centred(credits: Float32Array, K: number): Float32Array {
  *
  *     z² = ν ln(1 + t² ∕ ν),   t = mean ∕ standard error,   ν = n − 1
  *
- * which few measurements cannot inflate. The error is that of an autoregressive sequence, √((1 + r) ∕ (1 − r)) times the
- * usual one, because neighbouring measurements share most of their direction. The bound is that of a normal mixture (Robbins 1970),
+ * which few measurements cannot inflate. The error is that of an autoregressive sequence, √((1 + r) ∕ (1 − r)) times
+ * the usual one, because neighbouring measurements share most of their direction. The bound is that of a normal mixture
+ * (Robbins 1970),
  *
  *     z₀² = 2 ln(effects ∕ α) + ln(1 + n)
  *
- * so that with probability 1 − α none of the effects ever passes by chance. An effect that passes weighs
- * 1 ∕ (1 + exp((z₀² − z²) ∕ 2)), its posterior probability if exp(z₀² ∕ 2) are the prior odds against it; others weigh nothing.
+ * so that with probability 1 − α none of the effects ever passes by chance. An effect that passes weighs 1 ∕ (1 +
+ * exp((z₀² − z²) ∕ 2)), its posterior probability if exp(z₀² ∕ 2) are the prior odds against it; others weigh nothing.
  */
 export class Evidence {
   private kept: Float32Array[] = [];

@@ -5,13 +5,13 @@ import { type Program, rewrite } from '../trace.js';
 
 /**
  * The program with its products of states and weights (`linear`, and `linearCrossEntropy` without smoothing or bias) in
- * 8-bit whole numbers: two to four times faster than in f32, each result right to about 1 %. For values that are looked at
+ * 8-bit integers: two to four times faster than f32, each result accurate to about 1 %. For values that are inspected
  * rather than trained with: there is no gradient.
  *
  * Each row of states is rounded to 127 steps on either side of zero, each row of a weight to 63. That is one bit less
- * than there is: with all of them, processors that add two products in 16 bits overflow. As every row of states has a
- * scale of its own, and whole numbers are added without rounding, a sample's result does not depend on the others in its
- * batch: ranks that divide a batch find the bits of one process that does not.
+ * than available: with all of them, processors that add two products in 16 bits overflow. Since every row of states has its
+ * own scale, and integers are added without rounding, a sample's result does not depend on the others in its
+ * batch: ranks that split a batch get the bits of a single process.
  */
 export function inEightBits(program: Program): Program {
   return rewrite(program, {
@@ -31,7 +31,7 @@ const eightBitLinearOp: Op = {
 };
 
 /**
- * log Σ_v exp(l_v − l_t), in [0, 88], with the logit l_t of the target in f32. The vocabulary is gone through in blocks
+ * log Σ_v exp(l_v − l_t), in [0, 88], with the logit l_t of the target in f32. The vocabulary is processed in blocks
  * whose logits stay in the cache.
  */
 const eightBitLossOp: Op = {
@@ -53,7 +53,7 @@ const eightBitLossOp: Op = {
 
 /**
  * Σ over the columns of [rows, width], as [rows, 1]. The order in which the runtime adds depends on where in a cache line
- * a row begins, and thus on the number of the row, unless all begin alike: zeros make up for what is missing.
+ * a row begins, and thus on the row number, unless all are aligned: hence the zero padding.
  */
 function rowSum(to: Lowering, matrix: string, width: number): string {
   const missing = -width & (LINE - 1);
@@ -67,7 +67,7 @@ const LINE = 16;
 const BLOCK = 256;
 /** Steps from zero to the largest number of a row. */
 const STEPS = { state: 127, weight: 63 };
-/** Unsigned, as the processors' instructions have one of the factors: in the middle of 1 … 255. */
+/** Unsigned, as the processors' instructions require for one factor: in the middle of 1 … 255. */
 const STATE_ZERO = 128;
 /** TensorProto.DataType */
 const [UINT8, INT8] = [2, 3];
@@ -84,7 +84,7 @@ function product(to: Lowering, x: string, weight: string, bias?: string): string
   return bias === undefined ? scaled : to.op('Add', [scaled, bias]);
 }
 
-/** States [rows, in] as whole numbers, their scale [rows, 1] and what zero became: once for all products they are in. */
+/** States [rows, in] as integers, their scale [rows, 1] and zero point: computed once for all their products. */
 function roundedStates(to: Lowering, x: string): { rounded: string; scale: string; zero: string } {
   const scales = to.once(`scales of ${x}`, () => rowScale(to, x, STEPS.state)); // [rows]
   const zero = to.once('zero of states', () => to.op('Cast', [to.scalar('f32', STATE_ZERO)], { to: UINT8 }));
@@ -95,7 +95,7 @@ function roundedStates(to: Lowering, x: string): { rounded: string; scale: strin
   return { rounded, scale: to.once(`scale of ${x}`, () => to.op('Unsqueeze', [scales, to.ints([1])])), zero };
 }
 
-/** What a step is worth in each row of a matrix, [rows]. A row of zeros, such as that of padding, stays one. */
+/** The step size in each row of a matrix, [rows]. A row of zeros, such as padding, stays zero. */
 function rowScale(to: Lowering, matrix: string, steps: number): string {
   const largest = to.op('ReduceMax', [to.op('Abs', [matrix]), to.ints([1])], { keepdims: 0 });
   return to.op('Max', [to.op('Mul', [largest, to.scalar('f32', 1 / steps)]), to.scalar('f32', 1e-30)]);

@@ -109,7 +109,7 @@ function binary(op: Op, a: Tensor, b: Tensor): Tensor {
   return record(op, [x, y], {})[0];
 }
 
-/** The source of a broadcast, when the other operand alone gives the result its shape: nothing need be expanded. */
+/** The source of a broadcast, if the other operand determines the result's shape: nothing need be expanded. */
 function unexpanded(x: Tensor, other: Tensor): Tensor {
   if (x.node.op.name !== 'broadcastTo') return x;
   const [source] = x.node.inputs;
@@ -197,14 +197,14 @@ const cosOp = unaryOp(
 );
 
 /**
- * Graphics cards have sines of three digits. Here x − kπ lies within ±π/2, where the series up to r¹¹ is right to 6e-8, and
- * sin x = (−1)ᵏ sin r.
+ * Graphics cards have sines with three digits. Here x − kπ lies within ±π/2, where the series up to r¹¹ is accurate to
+ * 6e-8, and sin x = (−1)ᵏ sin r.
  */
 function preciseSine(to: Lowering, x: string): string {
   const op = (type: string, ...inputs: string[]): string => to.op(type, inputs);
   const number = (value: number): string => to.scalar('f32', value);
   const k = op('Floor', op('Add', op('Mul', x, number(1 / Math.PI)), number(0.5)));
-  // π in two parts, of which the first has few enough bits for an exact product.
+  // π in two parts; the first has few enough bits for an exact product.
   const high = 3.140625;
   const r = op('Sub', op('Sub', x, op('Mul', k, number(high))), op('Mul', k, number(Math.PI - high)));
   const square = op('Mul', r, r);

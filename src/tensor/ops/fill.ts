@@ -62,7 +62,7 @@ const dimensionOp: Op<{ size: Dim }> = {
 
 /**
  * Zeroes each element with the given probability and scales the rest by 1/(1 − probability). The random mask is fed
- * from outside at each run, from a key and the place in the program, so that a saved run repeats it exactly.
+ * from outside at each run, from a key and the position in the program, so a saved run repeats it exactly.
  */
 export function dropout(x: Tensor, probability: number): Tensor {
   return probability === 0 ? x : mul(x, dropoutMask(x.shape, probability, x.dtype));
@@ -88,7 +88,7 @@ const dropoutMaskOp: Op<{ shape: readonly Dim[]; keep: number; dtype: DType }> =
 
 /**
  * Independent standard normal numbers, by Box and Muller's transform √(−2 ln u)·cos 2πv of uniform ones. Like dropout
- * masks they are fed from outside at each run, from a key and the place in the program.
+ * masks they are fed from outside at each run, from a key and the position in the program.
  */
 export function normalNoise(shape: readonly Dim[], dtype: DType = 'f32'): Tensor {
   const uniform = record(uniformNoiseOp, [], { shape: [2, ...shape], dtype })[0];

@@ -153,7 +153,7 @@ const gruGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: bool
     const noRows = (columns: number): string =>
       to.graph.constant(dtype, typedArray(dtype, new Float64Array(size * columns)), [size, columns]);
     const [wiGates, wiNew] = to.graph.multi('Split', [input, to.ints([2 * size, size])], 2, { axis: 0 });
-    // What the gradients of the gates, [dr | dz | dn·r | dn], meet on either side: [4H, I] and [4H, H].
+    // The factors of the gate gradients, [dr | dz | dn·r | dn], on either side: [4H, I] and [4H, H].
     const toInput = concat([wiGates, noRows(width), wiNew], 0);
     const toHidden = concat([hidden, noRows(size)], 0);
     const before = [initial, ...states];
@@ -176,9 +176,9 @@ const gruGradientOp: Op<{ hasInitial: boolean; hasStates: boolean; hasLast: bool
       dx.unshift(to.op('MatMul', [gates, toInput]));
       dh = to.op('Gemm', [gates, toHidden, through]);
     }
-    // The gradients of all parameters, [I + H + 1, 4H], as one sum over the steps. Of the inputs of a node the runtime first
-    // computes the one that stands last: behind all gates, each product of this sum is computed while its gates are still
-    // in the cache. One product for ten steps together is no faster, and its parts have to be copied.
+    // The gradients of all parameters, [I + H + 1, 4H], as one sum over the steps. The runtime first computes the input
+    // of a node that was written last: written after all gates, each product of this sum is computed while its gates
+    // are still in the cache. One product for ten steps is no faster, and its parts would have to be copied.
     let sum: string | undefined;
     for (let t = steps - 1; t >= 0; t--) {
       sum = to.op('Gemm', [seen[t], ofGates[t], ...(sum === undefined ? [] : [sum])], { transA: 1 });

@@ -12,7 +12,7 @@ export interface CrossEntropyOptions {
   /** ε: mass taken from the target. Default 0. */
   readonly smoothing?: number;
   /**
-   * Where the mass goes: `fairseq` spreads ε/(V−1) over the other classes, `torch` ε/V over all.
+   * How the mass is spread: `fairseq` ε/(V−1) over the other classes, `torch` ε/V over all.
    * Default `fairseq`.
    */
   readonly form?: 'fairseq' | 'torch';
@@ -20,7 +20,7 @@ export interface CrossEntropyOptions {
 
 /**
  * Label-smoothed cross-entropy of each row, −Σ_v q_v log softmax(logits)_v, in nats: [rows, V] and i64 targets [rows]
- * give [rows]. Padding is the caller's: weight the rows.
+ * give [rows]. The caller handles padding by weighting the rows.
  */
 export function crossEntropy(logits: Tensor, targets: Tensor, options: CrossEntropyOptions = {}): Tensor {
   return record(crossEntropyOp, [logits, targets], smoothingOf(options))[0];
@@ -43,7 +43,7 @@ export function meanSquaredError(prediction: Tensor, target: Tensor): Tensor {
   return mean(square(sub(prediction, target)));
 }
 
-/** q of a class that is not the target, and what the target has on top of it. */
+/** q of a non-target class, and what the target has in addition. */
 function masses({ smoothing, form }: LabelSmoothing, classes: number): { other: number; extra: number } {
   const other = form === 'fairseq' ? smoothing / (classes - 1) : smoothing / classes;
   return { other, extra: form === 'fairseq' ? 1 - smoothing - other : 1 - smoothing };
@@ -236,7 +236,7 @@ const linearCrossEntropyGradientOp: Op<LabelSmoothing> = {
     const weighted = to.op('Mul', [x, column]); // g·x, [rows, D]
     const ofTargets = scaled(to.op('Gather', [weight, targets], { axis: 0 }), extra); // [rows, D]
     let dx = minus(to.op('MatMul', [probabilities, weight]), ofTargets);
-    // (g·x)ᵀP [D, V], and that transposed: the runtime would read Pᵀ in short pieces, once for every 128 columns of x.
+    // (g·x)ᵀP [D, V], transposed: the runtime would read Pᵀ in short pieces, once for every 128 columns of x.
     const across = to.op('Mul', [to.op('Transpose', [x], { perm: [1, 0] }), to.reshape(g, [rows], [1, rows])]);
     let dWeight = to.op('Transpose', [to.op('MatMul', [across, probabilities])], { perm: [1, 0] }); // [V, D]
     if (other !== 0) {

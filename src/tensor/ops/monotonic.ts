@@ -21,7 +21,7 @@ import { LOWEST } from './activations.js';
  *     q_ij = (1 − p_i,j−1)·q_i,j−1 + α_i−1,j        α_ij = p_ij·q_ij        α_−1 = (1, 0, 0, …)
  *
  * This is p·cumprod(1 − p)·cumsum(α_i−1 / cumprod(1 − p)) without its products and quotients, so that nothing can
- * overflow or vanish, however long the sentence. q_ij needs what lies to the left of it and above it alone: all elements
+ * overflow or underflow, however long the sentence. q_ij depends only on its left and upper neighbours: all elements
  * with the same i + j are computed at once, in T + S − 1 steps.
  */
 export function monotonicAlignment(p: Tensor): Tensor {
@@ -105,7 +105,7 @@ function pad(to: Lowering, name: string, { dtype }: TensorType, axis: number, [b
   return to.op('Pad', [name, pads, to.scalar(dtype, 0), to.ints([axis])]);
 }
 
-/** Rows moved by one place, a zero row in the place that is left: a negative pad takes a row away. */
+/** Shifts rows by one, filling with a zero row: a negative pad removes a row. */
 function shift(body: OnnxGraph, { dtype }: TensorType, name: string, pads: readonly [number, number]): string {
   const ints = (values: readonly number[]): string =>
     body.constant('i64', BigInt64Array.from(values, BigInt), [values.length]);
@@ -114,7 +114,7 @@ function shift(body: OnnxGraph, { dtype }: TensorType, name: string, pads: reado
 }
 
 /**
- * The diagonals of `inputs` [T, T + S − 1, R] one after the other: `step` makes of the state [T, R] and the slices the
+ * Scans the diagonals of `inputs` [T, T + S − 1, R]: `step` turns the state [T, R] and the slices into the
  * next state and any number of results. Returns the last state and the results [T, T + S − 1, R].
  */
 function scan(

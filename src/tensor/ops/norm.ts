@@ -62,7 +62,7 @@ const layerNormOp: Op<{ eps: number }> = {
   },
   lower: (to, inputs, { attributes, inputs: [x] }) => {
     const eps = attributes.eps as number;
-    // Devices find the variance as a difference of large numbers.
+    // Devices compute the variance as a difference of large numbers.
     if (x.dtype === 'f32' && to.device === 'cpu') {
       return to.graph.multi('LayerNormalization', inputs, 3, { axis: -1, epsilon: { float: eps } });
     }

@@ -3,7 +3,7 @@ import { isFloat, Mismatch, type Op, record, sameShape, shapeOf, type Tensor, ty
 import { broadcastShapes } from './elementwise.js';
 import { normalAxis, sumTo } from './reduce.js';
 
-/** Another shape for the same elements. One dimension may be −1: it is what remains. */
+/** Another shape for the same elements. One dimension may be −1, which is inferred. */
 export function reshape(x: Tensor, to: readonly DimLike[]): Tensor {
   const shape = inferred(x, shapeOf(to));
   if (sameShape(shape, x.shape)) return x;
@@ -134,7 +134,7 @@ const sliceOp: Op<{ axis: number; start: Dim; length: Dim }> = {
   },
   lower: (to, [input], { attributes, inputs: [{ dtype }] }) => {
     const { axis, start, length } = attributes as { axis: number; start: Dim; length: Dim };
-    // Devices slice floating-point numbers alone.
+    // Devices slice only floating-point numbers.
     if (to.device !== 'cpu' && !isFloat(dtype)) {
       const places = to.op('Add', [to.range(length, 'i32'), to.count(start, 'i32')]);
       return [to.op('Gather', [input, places], { axis })];

@@ -179,8 +179,8 @@ export interface Group {
 const IDLE = 1 / 8;
 
 /**
- * One target token for every hypothesis of every unfinished sentence, all of the same length. Written tokens missing from the target's
- * cache are processed first. Returns the group of those that continue.
+ * One target token for every hypothesis of every unfinished sentence, all of the same length. Written tokens missing
+ * from the target's cache are processed first. Returns the group of those that continue.
  */
 export async function writeRound(model: StepModel, group: Group): Promise<Group> {
   const { sentences, target, memory } = group;

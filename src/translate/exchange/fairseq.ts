@@ -24,24 +24,24 @@ import type { TokenizerKind } from '../text/tokenizers.js';
 import { parseVocabulary, special } from '../text/vocabulary.js';
 import { type ForeignModel, type ForeignTensor, foreignParameters } from './foreign.js';
 
-/** Which files of the folder to take, and what they do not say. */
+/** Which files of the folder to use, and what they do not contain. */
 export interface FairseqImportOptions {
-  /** Name of the checkpoint in the folder. Default checkpoint_best.pt, else model.pt, else the only .pt there is. */
+  /** Name of the checkpoint in the folder. Default checkpoint_best.pt, else model.pt, else the only .pt file. */
   readonly checkpoint?: string;
-  /** Default: as the checkpoint says. */
+  /** Default: from the checkpoint. */
   readonly source?: string;
   readonly target?: string;
   /** Merges of subword-nmt. Default `bpecodes` in the folder, if there is one. */
   readonly codes?: string;
-  /** Models of SentencePiece: of both languages, or one of each. */
+  /** SentencePiece models: one for both languages, or one each. */
   readonly spm?: readonly string[];
-  /** Default moses with merges, else none: the text is tokenised already. */
+  /** Default moses with merges, otherwise none: the text is already tokenised. */
   readonly tokenizer?: 'moses' | 'none' | 'char' | 'jieba';
   readonly lowercase?: boolean;
   readonly normalize?: boolean;
 }
 
-/** Reads a Transformer of fairseq from a folder with its checkpoint and the dictionaries of both languages. */
+/** Reads a fairseq Transformer from a folder with its checkpoint and the dictionaries of both languages. */
 export function readFairseq(folder: string, options: FairseqImportOptions = {}): ForeignModel {
   const file = checkpointIn(folder, options.checkpoint);
   const opened = openTorchFile(file);
@@ -118,7 +118,7 @@ class Arguments {
   }
 }
 
-/** Nodes of omegaconf as what they hold. */
+/** Unwraps omegaconf nodes. */
 function plain(value: unknown): unknown {
   if (!(value instanceof PickleObject) || !value.type.module.startsWith('omegaconf')) return value;
   const { attributes } = value;
@@ -138,7 +138,7 @@ function argumentsOf(saved: Map<unknown, unknown>, file: string): Arguments {
   return new Arguments(parts, file);
 }
 
-/** What this model cannot express, by the value of a key that it can. */
+/** Keys with only one supported value. */
 const REFUSED: Readonly<Record<string, (value: unknown) => boolean>> = {
   encoder_learned_pos: (value) => value === true,
   decoder_learned_pos: (value) => value === true,
@@ -211,7 +211,7 @@ function tensorsOf(opened: TorchFile, state: Map<unknown, unknown>, file: string
   return tensors;
 }
 
-/** Names as fairseq has them today, from those of older versions; without what is no parameter. */
+/** Converts names of older fairseq versions to today's; drops what is not a parameter. */
 function upgraded(old: ReadonlyMap<string, ForeignTensor>, model: TranslationModel): Map<string, ForeignTensor> {
   const tensors = new Map<string, ForeignTensor>();
   for (const [name, tensor] of old) {
@@ -223,7 +223,7 @@ function upgraded(old: ReadonlyMap<string, ForeignTensor>, model: TranslationMod
       });
     } else tensors.set(currentName(name), tensor);
   }
-  // Tables that are one are stored under each of their names.
+  // Shared tables are stored under each of their names.
   const { sharedEmbeddings } = model;
   if (sharedEmbeddings !== 'none') tensors.delete('decoder.output_projection.weight');
   if (sharedEmbeddings === 'all') tensors.delete('decoder.embed_tokens.weight');
@@ -282,9 +282,9 @@ function languageOf(
 }
 
 export interface FairseqImport {
-  /** Folder that fairseq-preprocess has written (`--dataset-impl mmap`). */
+  /** Folder written by fairseq-preprocess (`--dataset-impl mmap`). */
   readonly folder: string;
-  /** The pipelines are what the text went through before fairseq, for translating new text; the files do not tell. */
+  /** The preprocessing before fairseq, for translating new text; the files do not contain it. */
   readonly source: LanguageRequest;
   readonly target: LanguageRequest;
   readonly out: string;

@@ -10,7 +10,7 @@ import { lossInputs, lossModel } from '../model/transformer.js';
 import type { Languages } from '../text/languages.js';
 import { FULL, saveTranslation } from '../trained.js';
 
-/** A model that another tool has trained, as this library names and orders its parts. */
+/** A model trained with another tool, with this library's names and order. */
 export interface ForeignModel {
   readonly model: TranslationModel;
   readonly languages: Languages;
@@ -18,13 +18,13 @@ export interface ForeignModel {
   readonly parameters: ReadonlyMap<string, Float32Array>;
 }
 
-/** A tensor of a checkpoint, whose numbers are read when they are needed. */
+/** A tensor of a checkpoint, read on demand. */
 export interface ForeignTensor {
   readonly shape: readonly number[];
   floats(): Float32Array;
 }
 
-/** What `foreignParameters` needs to know of a checkpoint. */
+/** What `foreignParameters` needs from a checkpoint. */
 export interface ForeignParameters {
   /** By the names of `model/transformer.ts`. */
   readonly tensors: ReadonlyMap<string, ForeignTensor>;
@@ -35,10 +35,10 @@ export interface ForeignParameters {
   readonly file: string;
 }
 
-/** A logit for tokens that the checkpoint does not have: their probability is e^−50 beside those it has. */
+/** A logit for tokens that the checkpoint does not have: their relative probability is e^−50. */
 const ABSENT = -50;
 
-/** All parameters of a model from the tensors of a checkpoint, of which none may be left. */
+/** All parameters of a model from the tensors of a checkpoint, all of which must be used. */
 export function foreignParameters(model: TranslationModel, from: ForeignParameters): Map<string, Float32Array> {
   const { tensors, rows, nameOf, file } = from;
   requireSizes(model, file);
@@ -67,7 +67,7 @@ export function foreignParameters(model: TranslationModel, from: ForeignParamete
   return found;
 }
 
-/** What the shapes follow from must be possible before anything is built from it. */
+/** Checks the sizes before anything is built from them. */
 function requireSizes(model: TranslationModel, file: string): void {
   for (const key of ['encoderLayers', 'decoderLayers', 'width', 'ffn', 'heads', 'maxPositions'] as const) {
     if (Number.isSafeInteger(model[key]) && model[key] >= 1) continue;
@@ -97,7 +97,7 @@ function reordered(numbers: Float32Array, ids: readonly number[], width: number,
   return rows;
 }
 
-/** What the run folder of an imported model says besides the model. */
+/** What the run folder of an imported model contains besides the model. */
 export interface ImportedRunOptions {
   /** A corpus for `tcts evaluate`. Default none. */
   readonly data?: string;
@@ -107,7 +107,7 @@ export interface ImportedRunOptions {
 
 /**
  * Writes the model as a run folder whose one task is to translate whole sentences, and `start.yaml` in it: what the
- * configuration of a training has to say to begin with it. The folder appears when it is complete.
+ * keys a training needs to start from it. The folder appears when it is complete.
  */
 export function saveImported(
   folder: string,

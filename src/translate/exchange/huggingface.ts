@@ -20,16 +20,16 @@ import { type ForeignModel, type ForeignTensor, foreignParameters } from './fore
  *     source.spm, target.spm              of Marian; sentencepiece.bpe.model of M2M-100
  */
 
-/** Which files of the folder to take, and what they do not say. */
+/** Which files of the folder to use, and what they do not contain. */
 export interface HuggingFaceImportOptions {
-  /** Default: as tokenizer_config.json says. */
+  /** Default: from tokenizer_config.json. */
   readonly source?: string;
   readonly target?: string;
-  /** A token before every source line, such as `>>fra<<` of a Marian model for several languages. Default none. */
+  /** A token before every source line, such as `>>fra<<` for a Marian model with several languages. Default none. */
   readonly prefix?: string;
 }
 
-/** Reads a model of Marian or M2M-100 from a folder of transformers. */
+/** Reads a Marian or M2M-100 model from a transformers folder. */
 export function readHuggingFace(folder: string, options: HuggingFaceImportOptions = {}): ForeignModel {
   const config = new Settings(folder, 'config.json');
   const type = config.get('model_type');
@@ -91,7 +91,7 @@ class Settings {
     throw new InputError(`expected true or false, found ${JSON.stringify(value)}`, { file: this.file, key });
   }
 
-  /** Rejects a value that the model cannot express. */
+  /** Rejects an unsupported value. */
   require(key: string, expected: unknown): void {
     const value = this.get(key);
     if (value === undefined || value === expected) return;
@@ -225,7 +225,7 @@ function knownPrefix(token: string, vocabulary: Vocabulary, file: string): reado
   throw new InputError(`the vocabulary has no token ${JSON.stringify(token)}`, { file });
 }
 
-/** Our special tokens first, then the others in the order of their ids; ids without a token are filled up. */
+/** Our special tokens first, then the others in the order of their ids; ids without a token get placeholders. */
 function vocabularyOf(
   file: Settings,
   size: number,
@@ -313,7 +313,7 @@ function pickledTensors(file: string): OpenTensors {
   return { tensors, file, close: () => opened.close() };
 }
 
-/** Tables that are one may be stored under any of their names, or under all. */
+/** Shared tables may be stored under any of their names, or under all. */
 const TABLES = [
   'model.shared.weight',
   'model.encoder.embed_tokens.weight',
@@ -338,7 +338,7 @@ function renamed(given: ReadonlyMap<string, ForeignTensor>, model: TranslationMo
   if (source !== undefined) tensors.set('encoder.embed_tokens.weight', source);
   if (target !== undefined) tensors.set('decoder.embed_tokens.weight', target);
   if (model.outputBias && !tensors.has(BIAS)) {
-    // As transformers does, where the bias was left out.
+    // Like transformers, if the bias is missing.
     const [size] = (target ?? source)?.shape ?? [0];
     tensors.set(BIAS, { shape: [size], floats: () => new Float32Array(size) });
   }

@@ -68,8 +68,8 @@ export interface Sources {
 
 /**
  * The decoder's states [T, B, D] before each token of the target, for the target so far: `previous` i64 [T, B] begins
- * with `</s>`, regardless of the model's start token (`embed`). With `limit` i64 [B], state i of sentence b depends on the source tokens j ≤ i + limit_b and no others:
- * wait-m is the limit m − 1. Without it, on all of them.
+ * with `</s>`, regardless of the model's start token (`embed`). With `limit` i64 [B], state i of sentence b depends on
+ * the source tokens j ≤ i + limit_b and no others: wait-m is the limit m − 1. Without it, on all of them.
  */
 export function translate(
   p: Parameters,

@@ -121,7 +121,10 @@ export function attendedBy(p: Parameters, weights: Tensor, memory: Tensor, { hea
 /** Initial energies of the moving heads: σ(−2) ≈ 0.12, so an untrained head moves about 7 tokens per step. */
 const ENERGY_START = -2;
 
-/** Energies of the moving heads: p = σ(energy) is the probability to stop. Queries [T, B, D], keys [S, B, D]; [B, M, T, S]. */
+/**
+ * Energies of the moving heads: p = σ(energy) is the probability to stop. Queries [T, B, D], keys [S, B, D]; [B, M, T,
+ * S].
+ */
 export function movingEnergies(p: Parameters, queries: Tensor, keys: Tensor, model: MonotonicModel): Tensor {
   const moving = movingHeads(model);
   const bias = p.get('monotonic_bias', [moving], normal(ENERGY_START, 0));

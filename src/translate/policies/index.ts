@@ -106,7 +106,7 @@ export function fileNameOf({ name }: Policy): string {
 const LONGEST = 1000;
 const MOST = 1000;
 
-/** A value as it is written; undefined if it is none of the kind. */
+/** A parsed value; undefined if it is not of the kind. */
 const READ: Readonly<Record<PolicySetting['kind'], (text: string) => number | string | undefined>> = {
   whole: (text) => (/^[1-9]\d{0,3}$/.test(text) && Number(text) <= LONGEST ? Number(text) : undefined),
   wait: (text) => (text === 'full' ? 'full' : READ.whole(text)),

@@ -194,7 +194,7 @@ export function runsOver({ models }: PolicyDescription, training: TrainedFor): b
   return models.includes(typeof training === 'number' ? 'wait-k' : training);
 }
 
-/** The policy as it is written, with the values that it starts with. */
+/** The policy as text, with its default values. */
 export function policyExample({ name, settings, unnamed }: PolicyDescription): string {
   const values = Object.entries(settings).flatMap(([key, { default: value, slider }]) => {
     const shown = value ?? slider?.start;

@@ -14,7 +14,7 @@ export interface BpeLearning {
  * Learns byte pair encoding from word counts: the most frequent pair of neighbouring symbols becomes a new symbol,
  * again and again. Joint learning is learning from the summed counts of both languages.
  *
- * The result is the one of subword-nmt 0.3.8 to the byte. Two traits of its bookkeeping influence which pair is next
+ * The result equals that of subword-nmt 0.3.8 byte for byte. Two traits of its bookkeeping affect which pair is next
  * and are therefore kept: see `PairStatistics` for its pruning, and `recount` below. (It differs in words that contain
  * Unicode spaces, at which subword-nmt's pattern matching sees a symbol boundary.)
  */
@@ -135,8 +135,8 @@ function recount(
  * first.
  *
  * Rare pairs are pruned from the heap and restored when the heap runs low. A pair that is touched again while pruned
- * starts again at zero; when it is pruned the next time, a loss is subtracted from its remembered count, but a gain
- * replaces it. Subword-nmt keeps its books this way, and merges late in a long list depend on it.
+ * restarts at zero; when it is pruned the next time, a loss is subtracted from its remembered count, but a gain
+ * replaces it. Subword-nmt does so, and merges late in a long list depend on it.
  */
 export class PairStatistics {
   private readonly ids = new Map<number, number>();

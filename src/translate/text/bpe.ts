@@ -6,7 +6,7 @@ export const separator = '@@';
 export interface BpeOptions {
   /** Use this many merge operations. Default all. */
   readonly merges?: number;
-  /** Units (with `@@` where they end inside a word) that may be produced; others are split again. Default all. */
+  /** Units (with `@@` if they end inside a word) that may be produced; others are split again. Default all. */
   readonly vocabulary?: ReadonlySet<string>;
   /** Patterns of words or parts of words that stay whole. Default none. */
   readonly glossaries?: readonly string[];
@@ -43,7 +43,7 @@ export function bpeSegmenter(codes: BpeCodes, options: BpeOptions = {}): BpeSegm
   };
 }
 
-/** Puts units together to words; a unit left open at the end counts as complete. */
+/** Joins units into words; a unit left open at the end counts as complete. */
 export function joinUnits(units: readonly string[]): string[] {
   const words: string[] = [];
   let open = '';
@@ -103,7 +103,7 @@ function mergeTable(codes: BpeCodes, limit = codes.merges.length): MergeTable {
 
 /**
  * Repeats: take the pair of lowest rank and merge all its occurrences from left to right. A queue ordered by rank and
- * position over a linked list keeps a word of n characters at O(n log n), so that a line without spaces costs no more
+ * position over a linked list keeps a word of n characters at O(n log n), so a line without spaces costs no more
  * than its words would.
  */
 function applyMerges(characters: readonly string[], table: MergeTable): string[] {
@@ -272,7 +272,7 @@ export interface BpeCodes {
 
 export const endOfWord = '</w>';
 
-/** Reads the file format of subword-nmt: a `#version` header, then two symbols a line. */
+/** Reads subword-nmt's file format: a `#version` header, then two symbols per line. */
 export function parseBpeCodes(text: string, file = 'BPE codes'): BpeCodes {
   const lines = text.replace(/\n+$/, '').split('\n');
   const header = /^#version:\s*(\S+)/.exec(lines[0]);

@@ -7,7 +7,7 @@ import { type BpeCodes, formatBpeCodes, parseBpeCodes } from './bpe.js';
 import type { PipelineConfig } from './pipeline.js';
 import { formatCounts, parseCounts, parseVocabulary, type Vocabulary, type WordCounts } from './vocabulary.js';
 
-/** All that turns the text of one language into ids and back. */
+/** Converts the text of one language to ids and back. */
 export interface Language {
   readonly config: PipelineConfig;
   readonly codes?: BpeCodes;
@@ -28,7 +28,7 @@ export function firstToken({ target }: Languages): number | undefined {
   return token === undefined ? undefined : target.vocabulary.id(token);
 }
 
-/** The file of a corpus or run that says how its text is made into tokens. */
+/** The file of a corpus or run that describes its tokenisation. */
 export const TEXT_FILE = 'text.json';
 
 const tokenizerSchema = z.discriminatedUnion('kind', [
@@ -57,7 +57,7 @@ const textSchema = z.strictObject({ source: pipelineSchema, target: pipelineSche
 
 /**
  * Writes the languages into a folder: `text.json`, and for each language L `dict.L.txt`, `codes.L`, `units.L` and
- * `tokenizer.L.json` or `spm.L.model` as far as they are used. A corpus and a run carry these files, so that either can read text alone.
+ * `tokenizer.L.json` or `spm.L.model` if they are used. A corpus and a run contain these files, so either can process text by itself.
  */
 export function saveLanguages(folder: string, { source, target }: Languages): void {
   for (const language of [source, target]) {
@@ -78,7 +78,7 @@ export function loadLanguages(folder: string): Languages {
   return { source: load(folder, source), target: load(folder, target) };
 }
 
-/** How the text of both languages is made into tokens. */
+/** How the text of both languages is tokenised. */
 export function readTextConfig(folder: string): z.infer<typeof textSchema> {
   const file = join(folder, TEXT_FILE);
   try {

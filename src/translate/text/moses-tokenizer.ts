@@ -3,15 +3,15 @@ import { InputError } from '../../errors.js';
 export interface MosesOptions {
   /** Split hyphens between letters or digits into `@-@`. Default false. */
   readonly aggressive?: boolean;
-  /** Write `& | < > ' " [ ]` as entities, as Moses' decoder wants them. Default true. */
+  /** Write `& | < > ' " [ ]` as entities, as required by Moses' decoder. Default true. */
   readonly escape?: boolean;
   /** Perl-style patterns; what they match stays one token. Default none. */
   readonly protectedPatterns?: readonly string[];
 }
 
-/** What surrounds a span of text that is tokenised before its line is complete. */
+/** The context of a span of text that is tokenised before its line is complete. */
 export interface Surroundings {
-  /** Nothing stands before the span. */
+  /** The span starts the line. */
   readonly first: boolean;
   /** The whitespace-separated word after the span; null at the end of the line. */
   readonly next: string | null;
@@ -66,7 +66,7 @@ export function mosesTokenizer(language: string, options: MosesOptions = {}): Mo
 
 type Rule = readonly [RegExp, string];
 
-// Perl's \s, which has U+0085 and lacks U+FEFF, unlike JavaScript's.
+// Perl's \s, which includes U+0085 but not U+FEFF, unlike JavaScript's.
 const space = '\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 const blank = new RegExp(`^[${space}]*$`, 'u');
 const spaces = new RegExp(`[${space}]+`, 'gu');
@@ -96,7 +96,7 @@ function escapeEntities(text: string): string {
   return entities.reduce((result, [pattern, entity]) => result.replace(pattern, entity), text);
 }
 
-/** Characters set apart from their neighbours; a few languages use one of them inside words. */
+/** Characters separated from their neighbours; a few languages use one of them inside words. */
 function specialCharacters(language: string): readonly Rule[] {
   const setApart = (inWord: string): Rule => [new RegExp(`([^${alnum}${space}.'\`,\\-${inWord}])`, 'gu'), ' $1 '];
   if (language === 'fi' || language === 'sv') return [setApart(':'), [/(:)(?=$|\P{Ll})/gu, ' $1 ']];

@@ -18,7 +18,7 @@ export interface PipelineConfig {
     /** Units that occur less often than this in `PipelineData.units` are split again. Default no threshold. */
     readonly threshold?: number;
   };
-  /** Tokens before those of every line, such as the code of a language. Default none. */
+  /** Tokens before those of every line, such as a language code. Default none. */
   readonly prefix?: readonly string[];
 }
 
@@ -31,19 +31,19 @@ export interface PipelineData extends TokenizerFiles {
 
 export interface TextPipeline {
   readonly config: PipelineConfig;
-  /** In `decode`, a token may be glued to the word before it, as a comma is: a word is complete when the next begins. */
+  /** In `decode`, a token such as a comma may be attached to the previous word: a word is complete when the next begins. */
   readonly attaches: boolean;
   /** Its text arrives character by character: the language has no spaces, and characters or Jieba's words are its tokens. */
   readonly byCharacter: boolean;
   /** Tokens before byte pair encoding. */
   words(line: string): string[];
-  /** Byte pair encoding of such tokens, after the prefix of every line, if there is one; nothing of no tokens. */
+  /** Byte pair encoding of such tokens, after the prefix of every line, if there is one; nothing for no tokens. */
   segment(words: readonly string[]): string[];
   /** Tokens of a line, as the vocabulary numbers them: `segment(words(line))`. */
   encode(line: string): string[];
-  /** Undoes byte pair encoding and takes off the prefix: the tokenised text that multi-bleu compares. */
+  /** Undoes byte pair encoding and removes the prefix: the tokenised text that multi-bleu compares. */
   join(tokens: readonly string[]): string[];
-  /** The line that tokens stand for. */
+  /** The line represented by tokens. */
   decode(tokens: readonly string[]): string;
   /**
    * Encodes a sentence while its words arrive. The tokens are those of `encode` for the whole line, except where a rule
@@ -52,14 +52,14 @@ export interface TextPipeline {
   wordEncoder(): WordEncoder;
   /**
    * Writes a sentence while its tokens arrive: the pieces together are `decode` of all tokens. (Where a detokeniser
-   * joins words that are out already, as Czech e - mail, the pieces keep their spaces.)
+   * joins words that were already output, as in Czech e - mail, the pieces keep their spaces.)
    */
   textDecoder(): TokenDecoder;
 }
 
 export interface WordEncoder {
   /**
-   * Tokens that the next word settles. A word ending in a full stop or an apostrophe may be the end of the sentence or
+   * Tokens that become final with the next word. A word ending in a full stop or an apostrophe may be the end of the sentence or
    * not, which Moses treats differently, so it is held back until the next word or the end; so is a word of Jieba's until
    * nothing that follows can change it. `joined`: there is no space before it, as between characters that arrive one by
    * one (`TextPipeline.byCharacter`).
@@ -69,7 +69,7 @@ export interface WordEncoder {
 }
 
 export interface TokenDecoder {
-  /** Text that is settled by this token; empty inside a word. */
+  /** Text that becomes final with this token; empty inside a word. */
   push(token: string): string;
   end(): string;
 }
@@ -101,10 +101,10 @@ export async function textPipeline(config: PipelineConfig, data: PipelineData = 
     encode: (line) => segment(words(line)),
     join,
     decode,
-    wordEncoder: () =>
-      tokenizer.arriving === undefined
-        ? wordEncoder(tokenizer, clean, units, prefix)
-        : arrivingEncoder(tokenizer.arriving, clean, units, prefix),
+    wordEncoder: () => {
+      const { arriving } = tokenizer;
+      return wordEncoder(arriving ? asItArrives(arriving) : wordByWord(tokenizer), clean, units, prefix);
+    },
     textDecoder: () => textDecoder(decode, segmenter !== undefined),
   };
 }
@@ -122,54 +122,19 @@ function segmentAll(words: readonly string[], segment: BpeSegmenter | undefined)
   return tokens;
 }
 
-function wordEncoder(
-  tokenizer: WordTokenizer,
-  clean: (text: string) => string,
-  segment: (words: readonly string[]) => string[],
-  prefix: readonly string[],
-): WordEncoder {
-  let first = true;
-  let begun = false;
-  let held: string | null = null;
-  let previous: string | undefined;
-  const encode = (word: string, next: string | null, joined = false): string[] => {
-    const before = first || joined ? undefined : previous;
-    const tokens = segment(tokenizer.tokenize(word, { first: first || joined, next, previous: before }));
-    first = false;
-    previous = word;
-    if (begun || tokens.length === 0) return tokens;
-    begun = true;
-    return [...prefix, ...tokens];
-  };
-  return {
-    push(word, joined = false) {
-      const current = clean(word).trim();
-      if (current === '') return [];
-      const tokens = held === null ? [] : encode(held, current);
-      held = null;
-      if (tokenizer.looksAhead(current)) held = current;
-      else tokens.push(...encode(current, 'X', joined));
-      return tokens;
-    },
-    end() {
-      const tokens = held === null ? [] : encode(held, null);
-      held = null;
-      first = true;
-      begun = false;
-      return tokens;
-    },
-  };
+/** Tokens of a sentence, before byte pair encoding, while its words arrive. */
+interface ArrivingTokens {
+  push(word: string, joined: boolean): string[];
+  end(): string[];
 }
 
-/** The encoder of a tokeniser that cuts what arrives itself. */
-function arrivingEncoder(
-  begin: NonNullable<WordTokenizer['arriving']>,
+function wordEncoder(
+  arriving: ArrivingTokens,
   clean: (text: string) => string,
   segment: (words: readonly string[]) => string[],
   prefix: readonly string[],
 ): WordEncoder {
-  let arriving = begin();
-  let [first, begun] = [true, false];
+  let begun = false;
   const encode = (words: readonly string[]): string[] => {
     if (words.length === 0) return [];
     const tokens = segment(words);
@@ -180,15 +145,57 @@ function arrivingEncoder(
   return {
     push(word, joined = false) {
       const current = clean(word).trim();
-      if (current === '') return [];
-      const gap = first || joined ? '' : ' ';
-      first = false;
-      return encode(arriving.push(gap + current));
+      return current === '' ? [] : encode(arriving.push(current, joined));
     },
     end() {
       const tokens = encode(arriving.end());
-      arriving = begin();
-      [first, begun] = [true, false];
+      begun = false;
+      return tokens;
+    },
+  };
+}
+
+/** Words are cut one by one; those that depend on the next one wait for it. */
+function wordByWord({ tokenize, looksAhead }: WordTokenizer): ArrivingTokens {
+  let first = true;
+  let held: string | null = null;
+  let previous: string | undefined;
+  const cut = (word: string, next: string | null, joined = false): string[] => {
+    const before = first || joined ? undefined : previous;
+    const tokens = tokenize(word, { first: first || joined, next, previous: before });
+    first = false;
+    previous = word;
+    return tokens;
+  };
+  return {
+    push(word, joined) {
+      const tokens = held === null ? [] : cut(held, word);
+      held = null;
+      if (looksAhead(word)) held = word;
+      else tokens.push(...cut(word, 'X', joined));
+      return tokens;
+    },
+    end() {
+      const tokens = held === null ? [] : cut(held, null);
+      held = null;
+      first = true;
+      return tokens;
+    },
+  };
+}
+
+/** The tokeniser itself cuts the text as it arrives. */
+function asItArrives(begin: NonNullable<WordTokenizer['arriving']>): ArrivingTokens {
+  let text: ReturnType<typeof begin> | undefined;
+  return {
+    push(word, joined) {
+      if (text !== undefined) return text.push(joined ? word : ` ${word}`);
+      text = begin();
+      return text.push(word);
+    },
+    end() {
+      const tokens = text?.end() ?? [];
+      text = undefined;
       return tokens;
     },
   };
@@ -231,14 +238,14 @@ export function punctuationNormalizer(language: string): (line: string) => strin
     // A rule about a full stop and a quote needs a character after them; at the end of a line it is the line feed.
     let text = `${line}\n`;
     for (const [needed, pattern, replacement] of rules) {
-      // Most lines have little punctuation: looking for a text is cheaper than matching a pattern.
+      // Most lines have little punctuation: searching for a string is cheaper than matching a pattern.
       if (text.includes(needed)) text = text.replaceAll(pattern, replacement);
     }
     return text.slice(0, -1);
   };
 }
 
-/** A text without which the rule does nothing, a pattern, its replacement. */
+/** A string without which the rule does nothing, a pattern, its replacement. */
 type Rule = readonly [needed: string, pattern: string | RegExp, replacement: string];
 
 const nbsp = '\u00a0';
@@ -304,7 +311,7 @@ function digitGroups(language: string): readonly Rule[] {
 
 /**
  * Lower case, letter by letter: unlike `toLowerCase` on a whole string, a Greek sigma at the end of a word becomes σ,
- * as in Perl and Python's older tools, so that a word has one form wherever it is cut.
+ * as in Perl and Python's older tools, so a word has one form wherever it is split.
  */
 export function lowercase(text: string): string {
   const lowered = text.toLowerCase();

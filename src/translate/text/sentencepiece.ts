@@ -2,15 +2,15 @@ import { InputError } from '../../errors.js';
 import { Vocabulary } from './vocabulary.js';
 
 /**
- * A model of SentencePiece (Kudo and Richardson 2018) as `spm_train` writes it, unigram or byte pair encoding. Words are
- * segmented one by one, so that a sentence can arrive word by word. That gives the pieces of the whole line, since no
- * piece reaches from one word to the next (models of `--split_by_whitespace=false` are rejected); only where two
- * segmentations are equally likely the original may take the other one.
+ * A SentencePiece model (Kudo and Richardson 2018) from `spm_train`, unigram or byte pair encoding. Words are
+ * segmented one by one, so a sentence can arrive word by word. That gives the pieces of the whole line, since no
+ * piece spans words (models of `--split_by_whitespace=false` are rejected); only if two
+ * segmentations are equally likely may the original choose the other one.
  */
 export interface SentencePieceTokenizer {
   /** Pieces of a line, or of a part of it; `first` and `last`: nothing comes before or after it. */
   tokenize(text: string, place?: { readonly first?: boolean; readonly last?: boolean }): string[];
-  /** The line that pieces stand for. */
+  /** The line represented by pieces. */
   join(pieces: readonly string[]): string;
   /** Its pieces in the order of its ids. Its own special symbols are replaced by ours. */
   readonly vocabulary: Vocabulary;
@@ -64,11 +64,11 @@ interface Piece {
 
 interface Model {
   readonly pieces: readonly Piece[];
-  /** Those that text is segmented into, the unused ones among them. */
+  /** Pieces for segmentation, including unused ones. */
   readonly byText: ReadonlyMap<string, Piece>;
   /** Code points of the longest piece. */
   readonly longest: number;
-  /** Symbols that are never cut, the longest first. */
+  /** Symbols that are never split, the longest first. */
   readonly whole: readonly string[];
   readonly type: number;
   readonly byteFallback: boolean;
@@ -77,11 +77,11 @@ interface Model {
   readonly charsmap?: CharsMap;
   readonly dummyPrefix: boolean;
   readonly removeSpaces: boolean;
-  /** A space is the end of the word before it instead of the beginning of the next. */
+  /** A space belongs to the end of the previous word instead of the start of the next. */
   readonly suffix: boolean;
 }
 
-/** Spaces between words as single ones, if the model says so, after its own rules of normalisation. */
+/** Collapses spaces between words, if the model says so, after its normalisation rules. */
 function normalise(text: string, { charsmap, whole, removeSpaces }: Model): string {
   const normalised = charsmap === undefined ? text : charsmap.apply(text, whole);
   return removeSpaces ? normalised.replace(/ +/g, ' ').replace(/^ | $/g, '') : normalised;
@@ -91,9 +91,9 @@ function normalise(text: string, { charsmap, whole, removeSpaces }: Model): stri
 function likeliestSegmenter({ pieces, byText, longest }: Model): (word: string) => string[] {
   const scores = pieces.filter(({ type }) => type === PIECES.normal).map(({ score }) => score);
   const unknown = Math.fround(Math.fround(Math.min(...scores)) - 10);
-  // As the original begins its search for the largest score with the smallest positive number.
+  // The original starts its search for the largest score with the smallest positive number.
   const largest = scores.reduce((a, b) => Math.max(a, b), 1.1754943508222875e-38);
-  // A symbol of the user's own is better than all that could be written in its place.
+  // A user-defined symbol beats anything else.
   const scoreOf = ({ type, score, text }: Piece): number =>
     type === PIECES.userDefined ? utf8Length(text) * largest - 0.1 : score;
   return (word) => {
@@ -152,7 +152,7 @@ function mergingSegmenter({ byText, whole }: Model): (word: string) => string[] 
   };
 }
 
-/** Characters of a word, symbols that stay whole apart. */
+/** Characters of a word, with unsplittable symbols kept whole. */
 function cut(word: string, whole: readonly string[]): { text: string; whole: boolean }[] {
   const symbols: { text: string; whole: boolean }[] = [];
   for (let at = 0; at < word.length; ) {
@@ -164,7 +164,7 @@ function cut(word: string, whole: readonly string[]): { text: string; whole: boo
   return symbols;
 }
 
-/** Unknown pieces as bytes, where the model has those, else a run of them as one. */
+/** Unknown pieces as bytes, if the model has those, otherwise a run of them as one. */
 function knownPieces(pieces: readonly string[], { byText, byteFallback }: Model): string[] {
   const found: string[] = [];
   let wasUnknown = false;
@@ -182,7 +182,7 @@ function byteName(byte: number): string {
   return `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
 }
 
-/** Bytes at the end that are only the beginning of a character are left out: the rest of it may follow. */
+/** An incomplete character at the end is left out: the rest may follow. */
 function joined(
   pieces: readonly string[],
   { byteFallback, unknown, dummyPrefix, removeSpaces, suffix }: Model,
@@ -205,8 +205,8 @@ function joined(
 }
 
 /**
- * Rules of normalisation: a double-array trie (Darts) over UTF-8 from strings to places in a blob of strings that end with
- * a zero byte. The longest string that the text begins with is replaced, again and again.
+ * Normalisation rules: a double-array trie (Darts) over UTF-8 from strings to offsets in a blob of strings that end with
+ * a zero byte. The longest matching prefix of the text is replaced, repeatedly.
  */
 class CharsMap {
   private readonly units: Uint32Array;
@@ -244,7 +244,7 @@ class CharsMap {
     for (let at = start; at < bytes.length; at++) {
       node ^= bytes[at];
       const unit = units[node];
-      // The label of a unit is its low byte, and its sign bit tells a value from a node.
+      // The label of a unit is its low byte, and its sign bit distinguishes a value from a node.
       if (unit === undefined || (unit & 0x800000ff) >>> 0 !== bytes[at]) break;
       node ^= offset(unit);
       if ((unit & 0x100) !== 0) found = { length: at + 1 - start, value: (units[node] ?? 0) & 0x7fffffff };

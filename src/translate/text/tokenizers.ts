@@ -8,11 +8,11 @@ import { Vocabulary } from './vocabulary.js';
 /**
  * How a line is split into tokens before byte pair encoding.
  * - `moses`: the rules of the Moses scripts.
- * - `none`: the text is tokenised already; tokens are separated by spaces.
+ * - `none`: the text is already tokenised; tokens are separated by spaces.
  * - `char`: every character is a token, a space is `▁`.
- * - `jieba`: Chinese words; with `spaces`, a space beside a word of another script is `▁`, else it is lost.
- * - `huggingface`: a `tokenizer.json`, which also brings its subword units and vocabulary.
- * - `sentencepiece`: a `.model` of SentencePiece, which brings the same.
+ * - `jieba`: Chinese words; with `spaces`, a space next to a word of another script is `▁`, otherwise it is lost.
+ * - `huggingface`: a `tokenizer.json`, which includes its subword units and vocabulary.
+ * - `sentencepiece`: a SentencePiece `.model`, which includes the same.
  */
 export type TokenizerConfig =
   | ({ readonly kind: 'moses' } & MosesOptions)
@@ -24,17 +24,17 @@ export type TokenizerKind = TokenizerConfig['kind'];
 export interface WordTokenizer {
   /** Tokens of a line, or of a part of it within its surroundings. */
   tokenize(text: string, surroundings: Surroundings): string[];
-  /** The line that tokens stand for. */
+  /** The line represented by tokens. */
   join(tokens: readonly string[]): string;
   /** The tokens of this word depend on the word after it. */
   readonly looksAhead: (word: string) => boolean;
   /** Tokens of a line whose characters arrive one by one, where words depend on what comes after them. */
   readonly arriving?: () => ArrivingChinese;
-  /** In `join`, a token may be glued to the word before it, as a comma is. */
+  /** In `join`, a token such as a comma may be attached to the previous word. */
   readonly attaches: boolean;
 }
 
-/** What tokenisers of other tools need: the content of `tokenizer.json`, of a `.model`. */
+/** Data for other tools' tokenisers: the content of `tokenizer.json` or a `.model`. */
 export interface TokenizerFiles {
   readonly tokenizerJson?: string;
   readonly sentencePiece?: Uint8Array;
@@ -92,7 +92,7 @@ export async function wordTokenizer(
       if (sentencePiece === undefined) throw new InputError('the tokenizer sentencepiece needs a .model');
       const { tokenize, join } = sentencePieceTokenizer(sentencePiece);
       return {
-        // Words arrive between white space of any kind.
+        // Words are separated by any white space.
         tokenize: (text, { first, next }) => tokenize(text.replace(/\s/gu, ' '), { first, last: next === null }),
         join,
         looksAhead: never,
@@ -166,12 +166,12 @@ export interface DetokenizerOptions {
 
 /**
  * The rules of Moses' detokenizer.perl for a language: entities and `@-@` are undone, punctuation moves to its
- * word, quotes open and close in turn. It works from left to right, so that the text of the first words of a sentence
+ * word, quotes open and close alternately. It works from left to right, so the text of the first words of a sentence
  * is the beginning of the text of the sentence (contractions of French and Italian and dashed words of Czech look one
  * or two words ahead).
  *
- * Beyond Moses, which takes the punctuation of Chinese and Japanese for words of another script and leaves spaces around
- * it, that of these two languages is set without.
+ * Unlike in Moses, which treats the punctuation of Chinese and Japanese as words of another script and leaves spaces around
+ * it, there are no spaces around that of these two languages.
  */
 export function mosesDetokenizer(language: string, options: DetokenizerOptions = {}): (line: string) => string {
   const joins = joinRules(language);
@@ -205,9 +205,9 @@ function unescapeEntities(text: string): string {
 }
 
 interface Joins {
-  /** The word is glued to the previous one. */
+  /** The word is attached to the previous one. */
   readonly left: (words: readonly string[], i: number) => boolean;
-  /** The word after it is glued to this one. */
+  /** The next word is attached to this one. */
   readonly right: (words: readonly string[], i: number) => boolean;
 }
 

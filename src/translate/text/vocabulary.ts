@@ -10,7 +10,7 @@ export interface VocabularyOptions {
   readonly minCount?: number;
   /** Keep at most this many entries, the four special ones included. Default no limit. */
   readonly size?: number;
-  /** Fill up to a multiple of this with entries that never occur (fairseq uses 8). Default 1, none. */
+  /** Pad to a multiple of this with entries that never occur (fairseq uses 8). Default 1, none. */
   readonly paddingFactor?: number;
 }
 
@@ -56,7 +56,7 @@ export class Vocabulary {
     return tokens;
   }
 
-  /** fairseq's `dict.txt`: `token count` a line, without the special tokens; a repeated token says so. */
+  /** fairseq's `dict.txt`: lines `token count`, without the special tokens; a repeated token is marked. */
   format(): string {
     const seen = new Set<string>(specialNames);
     const lines = this.entries.map(([token, count]) => {
@@ -117,7 +117,7 @@ export function sumCounts(parts: readonly WordCounts[]): WordCounts {
   return sum;
 }
 
-/** `token count` a line, the most frequent first, ties in the order first seen: the vocabulary of subword-nmt. */
+/** Lines `token count`, the most frequent first, ties in the order first seen: the vocabulary of subword-nmt. */
 export function formatCounts(counts: WordCounts): string {
   return [...counts]
     .sort(([, a], [, b]) => b - a)
