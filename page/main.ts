@@ -41,4 +41,6 @@ function App() {
   `;
 }
 
-render(html`<${App} />`, document.getElementById('app') ?? document.body);
+const place = document.getElementById('app') ?? document.body;
+place.replaceChildren();
+render(html`<${App} />`, place);

@@ -8,7 +8,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { builtInModel } from '../../dist/cli/names.js';
-import { TranslationRuns } from '../../dist/serve/run-folders.js';
+import { RunDescriptions, TranslationRuns } from '../../dist/serve/run-folders.js';
 import { exportTranslation } from '../../dist/translate/export.js';
 
 const page = fileURLToPath(new URL('../../dist/page', import.meta.url));
@@ -27,7 +27,7 @@ for (const [runtime, device, model] of [
   exportTranslation(builtInModel.folder, model, { beam: 1, device });
   writeFileSync(join(model, 'files.json'), JSON.stringify(readdirSync(model)));
 }
-const offer = await new TranslationRuns().offer(new Map([['built-in', builtInModel.folder]]), ['page'], builtInModel);
+const offer = await new TranslationRuns(new RunDescriptions()).offer(new Map([['built-in', builtInModel.folder]]), ['page'], builtInModel);
 writeFileSync(join(files, 'translation.json'), JSON.stringify(offer));
 writeFileSync(
   join(live, 'index.html'),

@@ -93,8 +93,8 @@ export interface StrategyDescription {
   /** Whether it trains several models in sequence. Default false. */
   readonly severalModels?: boolean;
   /**
-   * Whether the page shows what its scheduler prefers: its checkpoints have the layers of a network as `policy`, and in
-   * their state the `scale` of the features. Default false.
+   * Whether the page shows what its scheduler prefers: its checkpoints then have the layers of the network (`NETWORK` of
+   * `strategies/scheduler.ts`) and, in their state, the `scale` of the features. Default false.
    */
   readonly showsScheduler?: boolean;
   /** Options worth searching over, the most important first. Default none. */

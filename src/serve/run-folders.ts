@@ -148,7 +148,7 @@ export interface TranslationRun {
 export class TranslationRuns {
   private known = new Map<string, { readonly stamp: string; readonly run: TranslationRun | undefined }>();
 
-  constructor(private readonly descriptions: RunDescriptions) {}
+  constructor(private readonly descriptions: RunDescriptions = new RunDescriptions()) {}
 
   /** What the page is told: the runs that can translate, and what it needs to know of the policies. */
   async offer(

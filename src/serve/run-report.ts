@@ -22,7 +22,7 @@ import {
   validationMeasure,
 } from '../run/index.js';
 import { strategyNamed } from '../schedule/index.js';
-import { checkpointStamp, type RunDescriptions, refuseLarge, runFile, withoutPaths } from './run-folders.js';
+import { checkpointStamp, RunDescriptions, refuseLarge, runFile, withoutPaths } from './run-folders.js';
 import { MetricsReader, type RunMetrics } from './run-metrics.js';
 import { type SchedulerView, schedulerView } from './scheduler-view.js';
 
@@ -62,7 +62,7 @@ export class RunReports {
   private readonly metrics = new MetricsReader();
   private readonly schedulers = new Map<string, { stamp: string; view: SchedulerView | { readonly reason: string } }>();
 
-  constructor(private readonly descriptions: RunDescriptions) {}
+  constructor(private readonly descriptions: RunDescriptions = new RunDescriptions()) {}
 
   /** A run in a line. A folder that is being written, or is damaged, gives a message instead of figures. */
   summary(id: string, path: string): Promise<RunSummary> {

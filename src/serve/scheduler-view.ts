@@ -4,6 +4,7 @@ import { fitting } from '../files.js';
 import { kindOf } from '../problems/index.js';
 import { type ConfigValues, checkpointFolder, latestCheckpoint, type SavedCheckpoint } from '../run/index.js';
 import { type FeatureGroup, strategyNamed } from '../schedule/index.js';
+import { NETWORK } from '../schedule/strategies/scheduler.js';
 
 /** What the scheduler of a run prefers as a function of what it sees. */
 export interface SchedulerView {
@@ -92,7 +93,7 @@ interface Layer {
 }
 
 function layersOf({ tensors }: SavedCheckpoint): [Layer, ...Layer[]] {
-  const values = (name: string) => tensors.get(`strategy/policy/${name}`)?.data;
+  const values = (name: string) => tensors.get(`strategy/${NETWORK}/${name}`)?.data;
   const layers: Layer[] = [];
   for (;;) {
     const [weight, bias] = [values(`${layers.length}.weight`), values(`${layers.length}.bias`)];

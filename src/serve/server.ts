@@ -202,7 +202,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.wasm': 'application/wasm',
 };
 
-/** Everything in the page is made by `/page/main.js`. */
+/** Everything in the page is made by `/page/main.js`; what stands here is seen where that is refused. */
 const DOCUMENT = `<!doctype html>
 <html lang="en">
 <head>
@@ -214,6 +214,9 @@ const DOCUMENT = `<!doctype html>
 <link rel="stylesheet" href="/page/style.css">
 <script type="module" src="/page/main.js"></script>
 </head>
-<body><noscript>This page needs JavaScript.</noscript></body>
+<body>
+<noscript>This page needs JavaScript.</noscript>
+<p>Loading. If nothing else appears, the server does not serve this name: start it with <code>--name</code>.</p>
+</body>
 </html>
 `;

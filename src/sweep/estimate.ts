@@ -125,13 +125,13 @@ function speedOf(timings: string, total: number, byProcessor: boolean): Speed | 
 }
 
 function kindOf({ config }: PlannedRun): string {
-  const costs = Object.entries(config.problem).filter(([key]) => !WITHOUT_COST.has(key));
+  const costs = JSON.stringify(config.problem, (key, value) => (WITHOUT_COST.has(key) ? undefined : value));
   const { name } = config.strategy;
   const strategy = strategyNamed(name)?.extraCost === undefined ? '' : name;
   return JSON.stringify([costs, strategy, config.threads, config.workers]);
 }
 
-/** Keys of a problem that do not change how long an update takes. */
+/** Keys of a problem, at any depth, that do not change how long an update takes. */
 const WITHOUT_COST: ReadonlySet<string> = new Set([
   'main',
   'learning',
@@ -140,6 +140,7 @@ const WITHOUT_COST: ReadonlySet<string> = new Set([
   'latencyWeight',
   'varianceWeight',
   'threshold',
+  'first', // of the candidates of HMT
   'warmStart',
 ]);
 

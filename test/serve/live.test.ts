@@ -155,7 +155,7 @@ describe('many sentences at a time', () => {
     await expect(late.text('late')).rejects.toThrow('translating the maximum number of sentences');
     lines.forEach((line, i) => {
       const { client, lane } = place(i);
-      for (const word of line.split(' ').slice(1)) client.send({ type: 'word', lane, word });
+      client.send({ type: 'words', lane, words: line.split(' ').slice(1) });
       client.send({ type: 'end', lane });
     });
     const texts = await Promise.all(lines.map((_, i) => place(i).client.text(place(i).lane)));

@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createRun, saveCheckpoint } from '../../src/run/index.js';
-import { RunDescriptions } from '../../src/serve/run-folders.js';
 import { RunReports } from '../../src/serve/run-report.js';
 import type { SchedulerView } from '../../src/serve/scheduler-view.js';
 import { temporaryFolder } from '../run/temporary.js';
@@ -35,7 +34,7 @@ function schedulerRun({ strategy = 'learned', count = 100, saved = true } = {}):
 
 describe('what a scheduler prefers', () => {
   it('is its distribution over the tasks along each feature that has changed', async () => {
-    const view = (await new RunReports(new RunDescriptions()).scheduler(schedulerRun())) as SchedulerView;
+    const view = (await new RunReports().scheduler(schedulerRun())) as SchedulerView;
     expect(view).toMatchObject({ step: 7, tasks: ['wait-1', 'wait-3'], others: 0 });
     expect(view.features.map(({ name }) => name)).toEqual(['source length / mean']);
     const [{ values, shares }] = view.features;
@@ -54,6 +53,6 @@ describe('what a scheduler prefers', () => {
     [{ saved: false }, 'there is no checkpoint yet: this appears once one is saved'],
     [{ count: 0 }, 'the scheduler has not learned anything yet'],
   ])('is a reason where there is none: %j', async (options, reason) => {
-    expect(await new RunReports(new RunDescriptions()).scheduler(schedulerRun(options))).toEqual({ reason });
+    expect(await new RunReports().scheduler(schedulerRun(options))).toEqual({ reason });
   });
 });

@@ -72,6 +72,7 @@ it('tries apart what makes an update dearer, and together what does not', async 
 set: {problem: {kind: monotonic, data: {from: toy}}}
 groups:
   - {name: a, grid: {problem.attention: [milk, hmt], problem.latencyWeight: [0, 0.1]}}
+  - {name: hmt, set: {problem.attention: hmt}, grid: {problem.candidates: {L1: {first: 1}, L3: {first: 3}}}}
   - {name: b, set: {problem.data: {from: verb-final}, problem.learning.peak: 1e-4}}
 `;
   expect((await estimate(runsOf(kinds), { cores: 2, run })).trials).toBe(3);

@@ -102,6 +102,11 @@ describe('a text pipeline', () => {
     // 杭研 is in no dictionary: the hidden Markov model finds it. (Jieba's own documentation.)
     expect(byCharacter(pipeline, '他来到了网易杭研大厦').flat()).toEqual(['他', '来到', '了', '网易', '杭研', '大厦']);
 
+    // Of a long run of single characters nothing is sure before its end; it must not take longer for it than others.
+    const began = performance.now();
+    expect(byCharacter(pipeline, '啊'.repeat(3000)).flat().join('')).toBe('啊'.repeat(3000));
+    expect(performance.now() - began).toBeLessThan(5000);
+
     // Random text of characters that make words of one to four, some of them only together with the next.
     const character = fc.constantFrom(...'中华人民共和国大学生前来应聘会研究所有的一个男子在T恤3.5%a ，。');
     fc.assert(

@@ -14,7 +14,7 @@ import { describeStrategy, type EpisodeReport, type SampledChoice, type Strategy
 import { entropyOf, softmaxOf } from './distribution.js';
 import { Measurements, slopesOf } from './measurements.js';
 import { Evidence, Relevance } from './relevance.js';
-import { hiddenWidths, type Scale, SchedulerNetwork, Standardisation } from './scheduler.js';
+import { hiddenWidths, NETWORK, type Scale, SchedulerNetwork, Standardisation } from './scheduler.js';
 
 const optionsSchema = z.strictObject({
   hidden: hiddenWidths.default([32]),
@@ -175,7 +175,7 @@ export class Influence<Batch> implements Strategy<Batch> {
       learned: structuredClone(this.learned),
     };
     return joinSnapshots({
-      policy: this.network.capture(),
+      [NETWORK]: this.network.capture(),
       measurements: this.measurements.capture(),
       relevance: this.relevance.capture(),
       advantages: this.advantages.capture(),
@@ -185,7 +185,7 @@ export class Influence<Batch> implements Strategy<Batch> {
   }
 
   restore(snapshot: Snapshot): void {
-    this.network.restore(partOf(snapshot, 'policy'));
+    this.network.restore(partOf(snapshot, NETWORK));
     this.measurements.restore(partOf(snapshot, 'measurements'));
     this.relevance.restore(partOf(snapshot, 'relevance'));
     this.advantages.restore(partOf(snapshot, 'advantages'));
@@ -315,14 +315,14 @@ function advantagesOf(credits: Float32Array, K: number): Float32Array {
  * the rest and then looks harmful forever; it uses the samples that the task suits best, α_iT ∝ (π_iT ∕ mean of π_T)^(1
  * − γ). With γ = 1 all of it is uniform.
  */
-export function drawProbabilities(policies: readonly (readonly number[])[], explore: number): number[][] {
-  const shares = new Array<number>(policies[0].length).fill(0);
-  for (const row of policies) for (let task = 0; task < row.length; task++) shares[task] += row[task];
-  for (let task = 0; task < shares.length; task++) shares[task] /= policies.length;
+export function drawProbabilities(distributions: readonly (readonly number[])[], explore: number): number[][] {
+  const shares = new Array<number>(distributions[0].length).fill(0);
+  for (const row of distributions) for (let task = 0; task < row.length; task++) shares[task] += row[task];
+  for (let task = 0; task < shares.length; task++) shares[task] /= distributions.length;
   const drawn: number[][] = [];
-  for (const [i, row] of policies.entries()) {
+  for (const [i, row] of distributions.entries()) {
     // Rows are often identical.
-    drawn.push(i > 0 && row === policies[i - 1] ? drawn[i - 1] : drawnFromRow(row, shares, explore));
+    drawn.push(i > 0 && row === distributions[i - 1] ? drawn[i - 1] : drawnFromRow(row, shares, explore));
   }
   return drawn;
 }

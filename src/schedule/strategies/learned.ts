@@ -7,7 +7,7 @@ import { RewardSignal, type RewardState, rewardKeys } from '../reward.js';
 import { joinSnapshots, partOf, stateOnly } from '../snapshots.js';
 import { describeStrategy, type EpisodeReport, type SampledChoice, type Strategy } from '../strategy.js';
 import { sampleRows } from './distribution.js';
-import { type Actions, hiddenWidths, SchedulerNetwork, Standardisation, withoutGroups } from './scheduler.js';
+import { type Actions, hiddenWidths, NETWORK, SchedulerNetwork, Standardisation, withoutGroups } from './scheduler.js';
 
 /** Default values of options. */
 const PRESETS: Readonly<Record<'paper' | 'stable', Preset>> = {
@@ -180,14 +180,14 @@ export class Learned<Batch> implements Strategy<Batch> {
 
   capture(): Snapshot {
     return joinSnapshots({
-      policy: this.network.capture(),
+      [NETWORK]: this.network.capture(),
       buffer: this.buffer.capture(),
       own: stateOnly({ random: this.random.state(), reward: this.reward.state(), scale: this.scale.state() }),
     });
   }
 
   restore(snapshot: Snapshot): void {
-    this.network.restore(partOf(snapshot, 'policy'));
+    this.network.restore(partOf(snapshot, NETWORK));
     this.buffer.restore(partOf(snapshot, 'buffer'));
     const { random, reward, scale } = partOf(snapshot, 'own').state as LearnedState;
     this.random = Random.restore(random);

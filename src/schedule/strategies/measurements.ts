@@ -8,7 +8,7 @@ export interface Credit {
   readonly scales: readonly number[];
   /** ρ, the largest mean of d̂ among the tasks; at least LEAST_UNIT. */
   readonly unit: number;
-  /** Mean loss under the policy. */
+  /** Mean loss under the distribution. */
   readonly loss: number;
   /** Mean credit of each task. */
   readonly means: readonly number[];
@@ -91,14 +91,14 @@ export class Measurements {
     this.means.shift();
   }
 
-  /** The credits under a policy that is the same for all samples. */
-  credit(policy: readonly number[]): Credit {
+  /** The credits under a distribution that is the same for all samples. */
+  credit(distribution: readonly number[]): Credit {
     const { kept, means } = this;
     const scales = this.overall(means.map(({ slopes }) => slopes));
     const directions = kept.map(({ slopes }) => directionsOf(slopes, scales));
     const unit = Math.max(LEAST_UNIT, ...this.overall(directions.map((values, m) => this.perTask(kept[m], values))));
     const sizes = this.overall(means.map(({ losses }) => losses));
-    const loss = sizes.reduce((sum, size, task) => sum + policy[task] * size, 0);
+    const loss = sizes.reduce((sum, size, task) => sum + distribution[task] * size, 0);
     const rule = { scales, unit, loss };
     const credits = directions.map((values, m) => {
       for (let at = 0; at < values.length; at++) values[at] = creditOf(kept[m], at, values[at], rule);

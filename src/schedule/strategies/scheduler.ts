@@ -68,6 +68,9 @@ export interface Ascent {
   readonly learningRate: number;
 }
 
+/** Name of the network φ in a checkpoint of a strategy. It was first called so, and runs are resumed by it. */
+export const NETWORK = 'policy';
+
 /** The scheduler φ(I; ω): a multilayer perceptron over the features whose softmax is the distribution of the task. */
 export class SchedulerNetwork {
   private constructor(

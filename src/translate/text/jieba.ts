@@ -143,13 +143,23 @@ const startsWide = new RegExp(`^${wide}`, 'u');
  */
 class SettlingPieces {
   private held: string[] = [];
+  /** Characters of which it is known how far the words reach that begin at them; what comes changes nothing of it. */
+  private known = 0;
+  /** How far those words reach. */
+  private reached = 0;
+  /** The last place that no word reaches across. */
+  private part = 0;
 
   constructor(private readonly jieba: OpenJieba) {}
 
   push(text: string): string[] {
-    this.held.push(...text);
+    for (const character of text) this.held.push(character);
     const wall = this.lastWall();
-    return wall === 0 ? [] : this.jieba.cut(this.held.splice(0, wall).join(''));
+    if (wall === 0) return [];
+    this.known -= wall;
+    this.part -= wall;
+    this.reached = Math.max(0, this.reached - wall);
+    return this.jieba.cut(this.held.splice(0, wall).join(''));
   }
 
   end(): string[] {
@@ -159,25 +169,29 @@ class SettlingPieces {
   /** Characters before the last wall. The one after it must be known: a combining mark belongs to what is before. */
   private lastWall(): number {
     const { held } = this;
-    const { words, begun } = this.jieba.dictionary();
-    let reached = 0;
-    let last = 0;
-    for (let end = 1; end < held.length; end++) {
-      reached = Math.max(reached, this.reach(end - 1, words, begun));
-      if (/\p{M}/u.test(held[end])) continue;
-      if (outside.test(held[end - 1]) || outside.test(held[end])) last = end;
-      else if (reached <= end && this.endsInWord(held.slice(last, end).join(''))) last = end;
+    let wall = 0;
+    while (this.known + 1 < held.length) {
+      const reach = this.reach(this.known);
+      if (reach === undefined) break;
+      this.reached = Math.max(this.reached, reach);
+      const end = ++this.known;
+      if (this.reached > end) continue;
+      const isBeside = outside.test(held[end - 1]) || outside.test(held[end]);
+      const isWall = isBeside || this.endsInWord(held.slice(this.part, end).join(''));
+      this.part = end;
+      if (isWall && !/\p{M}/u.test(held[end])) wall = end;
     }
-    return last;
+    return wall;
   }
 
-  /** Where the longest word of the dictionary ends that begins at `from`; ∞ if what has arrived may be the beginning of one. */
-  private reach(from: number, words: ReadonlySet<string>, begun: ReadonlySet<string>): number {
+  /** Where the longest word of the dictionary ends that begins at `from`; undefined if one may only have begun. */
+  private reach(from: number): number | undefined {
     const { held } = this;
+    const { words, begun } = this.jieba.dictionary();
     let furthest = from + 1;
     let text = held[from];
     for (let end = from + 1; begun.has(text); end++) {
-      if (end === held.length) return Number.POSITIVE_INFINITY;
+      if (end === held.length) return undefined;
       if (outside.test(held[end])) break;
       text += held[end];
       if (words.has(text)) furthest = end + 1;

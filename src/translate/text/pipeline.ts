@@ -101,10 +101,10 @@ export async function textPipeline(config: PipelineConfig, data: PipelineData = 
     encode: (line) => segment(words(line)),
     join,
     decode,
-    wordEncoder: () =>
-      tokenizer.arriving === undefined
-        ? wordEncoder(tokenizer, clean, units, prefix)
-        : arrivingEncoder(tokenizer.arriving, clean, units, prefix),
+    wordEncoder: () => {
+      const { arriving } = tokenizer;
+      return wordEncoder(arriving ? asItArrives(arriving) : wordByWord(tokenizer), clean, units, prefix);
+    },
     textDecoder: () => textDecoder(decode, segmenter !== undefined),
   };
 }
@@ -122,54 +122,19 @@ function segmentAll(words: readonly string[], segment: BpeSegmenter | undefined)
   return tokens;
 }
 
-function wordEncoder(
-  tokenizer: WordTokenizer,
-  clean: (text: string) => string,
-  segment: (words: readonly string[]) => string[],
-  prefix: readonly string[],
-): WordEncoder {
-  let first = true;
-  let begun = false;
-  let held: string | null = null;
-  let previous: string | undefined;
-  const encode = (word: string, next: string | null, joined = false): string[] => {
-    const before = first || joined ? undefined : previous;
-    const tokens = segment(tokenizer.tokenize(word, { first: first || joined, next, previous: before }));
-    first = false;
-    previous = word;
-    if (begun || tokens.length === 0) return tokens;
-    begun = true;
-    return [...prefix, ...tokens];
-  };
-  return {
-    push(word, joined = false) {
-      const current = clean(word).trim();
-      if (current === '') return [];
-      const tokens = held === null ? [] : encode(held, current);
-      held = null;
-      if (tokenizer.looksAhead(current)) held = current;
-      else tokens.push(...encode(current, 'X', joined));
-      return tokens;
-    },
-    end() {
-      const tokens = held === null ? [] : encode(held, null);
-      held = null;
-      first = true;
-      begun = false;
-      return tokens;
-    },
-  };
+/** Tokens of a sentence, before byte pair encoding, while its words arrive. */
+interface ArrivingTokens {
+  push(word: string, joined: boolean): string[];
+  end(): string[];
 }
 
-/** The encoder of a tokeniser that segments what arrives itself. */
-function arrivingEncoder(
-  begin: NonNullable<WordTokenizer['arriving']>,
+function wordEncoder(
+  arriving: ArrivingTokens,
   clean: (text: string) => string,
   segment: (words: readonly string[]) => string[],
   prefix: readonly string[],
 ): WordEncoder {
-  let arriving = begin();
-  let [first, begun] = [true, false];
+  let begun = false;
   const encode = (words: readonly string[]): string[] => {
     if (words.length === 0) return [];
     const tokens = segment(words);
@@ -180,15 +145,57 @@ function arrivingEncoder(
   return {
     push(word, joined = false) {
       const current = clean(word).trim();
-      if (current === '') return [];
-      const gap = first || joined ? '' : ' ';
-      first = false;
-      return encode(arriving.push(gap + current));
+      return current === '' ? [] : encode(arriving.push(current, joined));
     },
     end() {
       const tokens = encode(arriving.end());
-      arriving = begin();
-      [first, begun] = [true, false];
+      begun = false;
+      return tokens;
+    },
+  };
+}
+
+/** Words are cut one by one; those that depend on the next one wait for it. */
+function wordByWord({ tokenize, looksAhead }: WordTokenizer): ArrivingTokens {
+  let first = true;
+  let held: string | null = null;
+  let previous: string | undefined;
+  const cut = (word: string, next: string | null, joined = false): string[] => {
+    const before = first || joined ? undefined : previous;
+    const tokens = tokenize(word, { first: first || joined, next, previous: before });
+    first = false;
+    previous = word;
+    return tokens;
+  };
+  return {
+    push(word, joined) {
+      const tokens = held === null ? [] : cut(held, word);
+      held = null;
+      if (looksAhead(word)) held = word;
+      else tokens.push(...cut(word, 'X', joined));
+      return tokens;
+    },
+    end() {
+      const tokens = held === null ? [] : cut(held, null);
+      held = null;
+      first = true;
+      return tokens;
+    },
+  };
+}
+
+/** The tokeniser itself cuts the text as it arrives. */
+function asItArrives(begin: NonNullable<WordTokenizer['arriving']>): ArrivingTokens {
+  let text: ReturnType<typeof begin> | undefined;
+  return {
+    push(word, joined) {
+      if (text !== undefined) return text.push(joined ? word : ` ${word}`);
+      text = begin();
+      return text.push(word);
+    },
+    end() {
+      const tokens = text?.end() ?? [];
+      text = undefined;
       return tokens;
     },
   };
