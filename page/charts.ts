@@ -27,7 +27,7 @@ export function LineChart({ title, x: xName, y: yName, series, about }: LineChar
   const places = series.flatMap((one) => one.points.map(([value]) => value));
   if (places.length === 0) return null;
   const x = linearScale(places, LEFT, WIDTH - 8);
-  // Labels of points need room above and below.
+  // Point labels need space above and below.
   const margin = series.some(({ labels }) => labels !== undefined) ? 16 : 0;
   const y = linearScale(
     series.flatMap((one) => one.points.map(([, value]) => value)),

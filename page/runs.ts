@@ -184,7 +184,7 @@ function RunLine({ run, checked, onToggle }: { run: RunSummary; checked: boolean
   `;
 }
 
-/** A dot between two words begins no line. */
+/** A dot between two words never starts a line. */
 const NO_BREAK = '\u00a0';
 
 function duration(seconds: number): string {

@@ -82,7 +82,7 @@ function Stage({ translation }: { translation: TranslationOffer }) {
     setText(line);
     const refused = isRefused(line);
     if (!typing) return;
-    // What is shown is the translation of what is on the screen, or nothing.
+    // Show the translation of the text on the screen, or nothing.
     if (refused) stage.clear();
     else stage.follow(line);
   };

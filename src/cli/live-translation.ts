@@ -77,7 +77,7 @@ class LiveSentence {
     else if (key === ' ' || key > ' ') this.typed += key;
   }
 
-  /** Shows what was typed, and then what has become of it. */
+  /** Shows what was typed, and then its translation. */
   async refresh(): Promise<void> {
     this.draw();
     await this.catchUp();

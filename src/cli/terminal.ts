@@ -21,20 +21,20 @@ export function warn(sentence: string): void {
   process.stderr.write(`${colorsFor(process.stderr).yellow('tcts: warning:')} ${sentence}\n`);
 }
 
-/** What to try next, a command a line, as it can be typed here. */
+/** What to try next, one command per line, as it can be typed here. */
 export function nextLines(commands: readonly string[]): string {
   const by = isInstalled() ? '' : 'npx ';
   return commands.map((command, i) => `${i === 0 ? 'next:' : '     '} ${by}${command}`).join('\n');
 }
 
-/** Whether a shell finds `tcts`. What npm adds to the path of its own commands is not there for the next one. */
+/** Whether a shell finds `tcts`, without the path that npm adds for its own commands. */
 function isInstalled(): boolean {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !/^$|node_modules|_npx/.test(folder));
   const names = process.platform === 'win32' ? ['tcts.cmd', 'tcts.exe'] : ['tcts'];
   return folders.some((folder) => names.some((name) => existsSync(join(folder, name))));
 }
 
-/** Says on the terminal what is being done, for as long as it takes. */
+/** Shows on the terminal what is being done while it runs. */
 export async function saying<T>(what: string, work: () => Promise<T>): Promise<T> {
   const isShown = process.stderr.isTTY;
   if (isShown) process.stderr.write(`${ERASE_LINE}${what} …`);
@@ -113,7 +113,7 @@ function describe(error: unknown): string {
   return `internal error: ${message} (set TCTS_DEBUG=1 for the stack)`;
 }
 
-/** For a file that is not there: another one that a typing mistake could have turned into its name. */
+/** For a missing file: one whose name a typo could have turned into it. */
 function fileHint(error: InputError): string {
   const { file } = error.where;
   const near = file !== undefined && 'code' in error && error.code === 'ENOENT' ? nearestFile(file) : undefined;

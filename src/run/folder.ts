@@ -32,7 +32,7 @@ export interface RunInfo {
   readonly command: readonly string[];
   /** Processes that share each batch, if there are several. */
   readonly processes?: number;
-  /** What `validate` of its problem measures, where the configuration does not tell: see `CreateOptions`. */
+  /** What its problem's `validate` measures, if the configuration does not say: see `CreateOptions`. */
   readonly measure?: Validation;
 }
 
@@ -61,7 +61,7 @@ export interface CreateOptions {
   readonly command?: readonly string[];
   /** Processes that share each batch. Default 1. */
   readonly processes?: number;
-  /** What validation measures, for a problem that comes from a module. Default: the configuration tells. */
+  /** What validation measures, for a problem from a module. Default: from the configuration. */
   readonly measure?: Validation;
 }
 

@@ -132,7 +132,7 @@ class Speed {
   }
 }
 
-/** Parts beside a bar. Where they are too wide, the last go first, but not the first, nor the time left. */
+/** Parts next to a bar. If they are too wide, the last ones are dropped first, but never the first or the time left. */
 function fitted(bar: string, parts: readonly string[], width: number): string {
   const kept = [...parts];
   const line = (): string => `${bar}${kept.join('  ')}`;
@@ -170,7 +170,7 @@ export function parseDuration(text: string): number | undefined {
   return seconds > 0 && Number.isFinite(seconds) ? seconds : undefined;
 }
 
-/** What begins a line of a terminal anew. */
+/** Restarts a line of the terminal. */
 export const ERASE_LINE = '\r\x1b[K';
 const REDRAW_INTERVAL = 100;
 const BAR_WIDTH = 20;

@@ -65,7 +65,7 @@ const recordedMeasure = z
   .optional()
   .catch(undefined);
 
-/** What the validation of a run measures: as its folder has recorded it, or else by its configuration. */
+/** What the validation of a run measures: from its folder, or else from its configuration. */
 export function validationMeasure(
   config: Readonly<Record<string, unknown>>,
   info: Pick<RunInfo, 'measure'> = {},

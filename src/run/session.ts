@@ -77,7 +77,7 @@ export interface RunSessionOptions {
   readonly resumeCommand?: string;
   /** Processes that share each batch; only this one has the folder. Default 1. */
   readonly processes?: number;
-  /** What validation measures, for a problem that comes from a module. Default: the configuration tells. */
+  /** What validation measures, for a problem from a module. Default: from the configuration. */
   readonly measure?: Validation;
   /** Resume even if a process on another host holds the lock; for callers that know it is dead. Default false. */
   readonly takeOver?: boolean;

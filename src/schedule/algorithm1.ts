@@ -237,7 +237,7 @@ export function trainee<Batch>(problem: Problem<Batch>, strategy: Strategy<Batch
 
 /** How long to train, and what to report. */
 export interface TrainOptions extends Extent {
-  /** Updates between two records of the training loss, at the beginning fewer: 1, 2, 5, 10, … Default 100. */
+  /** Updates between two records of the training loss, fewer at the start: 1, 2, 5, 10, … Default 100. */
   readonly logEvery?: number;
   /** How validation is shown during training. Default: the performance returned by the problem. */
   readonly validation?: ValidationMeasure;
@@ -276,7 +276,7 @@ export async function train<Batch>(
   }
 }
 
-/** Whoever watches a slow training sees its first updates at once: 1, 2, 5, 10, 20, … up to the usual distance. */
+/** Shows the first updates of a slow training at once: 1, 2, 5, 10, 20, … up to the usual interval. */
 function isLogged(update: number, every: number): boolean {
   return update % every === 0 || (update < every && /^[125]0*$/.test(String(update)));
 }

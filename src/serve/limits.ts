@@ -2,7 +2,7 @@
 export const limits = {
   /** Bytes of a message of a client. */
   messageBytes: 4096,
-  /** Messages a second of a connection, and how many at once; and of all connections of an address together. */
+  /** Messages per second of a connection, and the burst; and for all connections of an address together. */
   messagesPerSecond: 50,
   messageBurst: 400,
   addressMessagesPerSecond: 500,

@@ -21,7 +21,7 @@ export class LiveSocket {
     maxPayload: limits.messageBytes,
     perMessageDeflate: false,
   });
-  /** Many connections of a client may not do together what one of them may not. */
+  /** Many connections of a client together may not do what one of them may not. */
   private readonly withinAddress = rateLimitByAddress(limits.addressMessagesPerSecond, limits.addressMessageBurst);
   private readonly heartbeat = setInterval(() => this.endSilent(), limits.silence / 2).unref();
   private stopping = false;
@@ -30,7 +30,7 @@ export class LiveSocket {
     private readonly refuse: (request: IncomingMessage) => string | undefined,
     private readonly context: Omit<ConnectionContext, 'admit' | 'within'>,
   ) {
-    // A handshake that is none is answered like all else that is refused.
+    // An invalid handshake is answered like every other rejection.
     this.server.on('wsClientError', (_, socket, { headers }) => {
       const isVersion = !['13', '8', undefined].includes(headers['sec-websocket-version']);
       refuseSocket(socket, isVersion ? '426 Upgrade Required' : '400 Bad Request');
@@ -149,7 +149,7 @@ class Connection {
   }
 
   private receive(data: RawData, isBinary: boolean): void {
-    // What was under way when the connection was refused.
+    // What was in progress when the connection was rejected.
     if (this.isRefused) return;
     if (isBinary) this.refuse('expected text');
     else if (!this.context.within()) this.refuse('too many messages in a second');
@@ -240,7 +240,7 @@ class Connection {
     this.isRefused = true;
     this.drop();
     this.socket.close(POLICY_VIOLATION, reason);
-    // Nothing more is read of it, the client's goodbye neither.
+    // Nothing more is read from it, not even the client's close.
     this.socket.pause();
     setTimeout(() => this.socket.terminate(), GOODBYE).unref();
   }
@@ -260,7 +260,7 @@ function tell(sentence: ThreadSentence, message: SentenceMessage): void {
   else if (message.type === 'policy') sentence.changePolicy(message.policy);
 }
 
-/** Milliseconds in which a client that is refused can read why. */
+/** Milliseconds in which a rejected client can read why. */
 const GOODBYE = 1000;
 
 const GOING_AWAY = 1001;
@@ -274,7 +274,7 @@ const clientMessage = z.discriminatedUnion('type', [
   /** A new sentence in a lane; one that is in progress there is dropped. */
   z.strictObject({ type: z.literal('begin'), lane: laneName, run: z.string().min(1).max(500), policy: policyText }),
   z.strictObject({ type: z.literal('word'), lane: laneName, word: sourceWord }),
-  /** Words that arrive together, as a text that is pasted. */
+  /** Words that arrive together, such as pasted text. */
   z.strictObject({
     type: z.literal('words'),
     lane: laneName,

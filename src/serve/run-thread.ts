@@ -44,7 +44,7 @@ const answers: Answers = {
   },
 };
 
-/** The folders as they are now. Many who ask at the same time, as a client can, make one look at the disk. */
+/** The current folders. Simultaneous requests share one look at the disk. */
 const listed = once(async () => {
   await setImmediate();
   return models();

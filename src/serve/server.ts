@@ -41,7 +41,7 @@ export async function startServer(options: ServeOptions): Promise<PageServer> {
   const { folder, builtIn, browser = false, checkpoint, modules } = options;
   const token = tokenOf(options);
   const found = { folder, builtIn, browser, checkpoint, modules };
-  // What takes long at a stretch, as a model that is exported, has a thread apart from what is looked up at every step.
+  // Long tasks, such as exporting a model, have a thread separate from frequent lookups.
   const [reader, maker] = [new RunReader(found), new RunReader(found)];
   const exports = browser ? mkdtempSync(join(tmpdir(), 'tcts-serve-')) : undefined;
   const stop = async (): Promise<void> => {
@@ -89,8 +89,8 @@ function tokenOf({ host, token }: Address): string | undefined {
 const SHORTEST_TOKEN = 8;
 
 /**
- * @param reader answers what is asked again and again
- * @param maker answers what takes long at a stretch
+ * @param reader answers frequent requests
+ * @param maker answers long-running requests
  * @param exports where models are written for the page; undefined: they do not run there
  */
 function pageApp(reader: RunReader, maker: RunReader, exports: string | undefined): Hono {

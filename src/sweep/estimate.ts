@@ -97,8 +97,8 @@ async function tryOut(
 }
 
 /**
- * Whether a run takes as long as its processor time on a core of its own, so that a trial need not mind what else the
- * machine does: not with several cores, of which some wait for others, nor on a device.
+ * Whether a run takes as long as its processor time on its own core, so that a trial can ignore what else the
+ * machine does: not with several cores, some of which wait for others, nor on a device.
  */
 function isTimedByProcessor(cores: number, { device = 'cpu' }: PlannedRun['config']): boolean {
   return cores === 1 && device === 'cpu';

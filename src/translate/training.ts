@@ -237,7 +237,7 @@ export function createTraining<I extends InputTypes = typeof lossInputs>(
   });
 }
 
-/** What a problem of translation is put together from. */
+/** The parts of a translation problem. */
 export interface CorpusParts {
   readonly tasks: readonly Task[];
   readonly main: number;
@@ -248,7 +248,7 @@ export interface CorpusParts {
   readonly opened: readonly { close(): void | Promise<void> }[];
 }
 
-/** What all problems that learn from sentence pairs have in common. */
+/** What all problems that learn from sentence pairs share. */
 export abstract class CorpusProblem<Parts extends CorpusParts> {
   protected constructor(protected readonly parts: Parts) {}
 
@@ -272,7 +272,7 @@ export abstract class CorpusProblem<Parts extends CorpusParts> {
     return pairCount(batches);
   }
 
-  /** Takes in a validation performance. */
+  /** Receives a validation performance. */
   observe(performance: number): void {
     this.parts.learningRate.observe(performance);
   }

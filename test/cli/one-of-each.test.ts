@@ -66,7 +66,7 @@ console.log(tried.join(' '));`);
     expect(await tcts(folder, 'report', 'runs/grid')).toMatchObject({ code: 0, stderr: '' });
     const report = readFileSync(join(folder, 'runs/grid/report/report.md'), 'utf8');
     expect(report).toContain('| taking turns |');
-    expect(report).toContain('one-of-each: the runs do not say how large the data are.');
+    expect(report).toContain('one-of-each: the runs do not record the size of the data.');
     // Its validation is a loss, as that of a built-in problem: no performance with the sign changed.
     expect(report).toMatch(
       /\| own,strategy=turns,seed=1 \| one-of-each \| taking turns \| – \| 1 \| 12 \| loss 0\.\d{4} \|/,

@@ -100,7 +100,7 @@ function risksOf({
   settings,
 }: Evaluation['backtest']): [string, Risk][] {
   const isAlone = settings.benchmark === 'none' || (settings.benchmark === 'auto' && settings.longShort);
-  // Compared with nothing, the excess is the return itself.
+  // Without a benchmark, the excess is the return itself.
   if (isAlone) {
     return [
       ['before costs', excess],

@@ -94,7 +94,7 @@ export type BacktestSettings = Omit<BacktestConfig, 'costs' | 'limit' | 'days'> 
   readonly days: number;
 };
 
-/** What people call a bar: `day`, or `bar` where it is shorter or longer. */
+/** Display name of a bar: `day`, or `bar` if it is shorter or longer. */
 export function barName(calendar: readonly string[]): 'day' | 'bar' {
   return isDaily(calendar) ? 'day' : 'bar';
 }

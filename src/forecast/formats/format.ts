@@ -33,7 +33,7 @@ export interface ReadOptions {
   readonly factors?: readonly string[];
   /** A column with groups of stocks: in the panel, a number for each group. Default: none. */
   readonly group?: string;
-  /** Names in the data of these columns where they differ. Default: the same. */
+  /** Names of these columns in the data, if they differ. Default: the same. */
   readonly named?: Readonly<Record<string, string>>;
 }
 

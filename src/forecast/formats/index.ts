@@ -279,9 +279,9 @@ const START = MAGIC.length + 8 + 32;
 const EMPTY = new Uint8Array();
 
 /**
- * Which data the figures are of: prices, members and index, whatever factors and groups a model reads beside them.
+ * Which data the figures belong to: prices, members and index, regardless of a model's factors and groups.
  *
- * @param path other data than those of the configuration
+ * @param path data other than the configuration's
  */
 export function evaluatedPrices(config: DataConfig, panel: PricePanel, path: string | undefined): EvaluatedData {
   const { calendar, symbols, members, index } = panel;

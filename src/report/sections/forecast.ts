@@ -112,7 +112,7 @@ function tradedAt({ runs }: Setting): string {
   });
 }
 
-/** What the backtests of some runs say, each answer once. */
+/** The distinct values in the backtests of some runs. */
 function differing(runs: Setting['runs'], say: (backtest: SavedForecastFigures['backtest']) => string): string {
   const found = runs.flatMap((run) => testForecast(run) ?? []);
   return [...new Set(found.map(({ backtest }) => say(backtest)))].join('; ');

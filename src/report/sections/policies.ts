@@ -116,7 +116,7 @@ function told(name: string, group: readonly Measured[]): Map<string, Measured[]>
   );
   return groupBy(group, (one) => {
     const words = aspects.map((aspect) => aspect(one));
-    // ITST (latencyWeight 1) says already that it is ITST.
+    // "ITST (latencyWeight 1)" already names ITST.
     return (words[0]?.startsWith(name) ? words : [name, ...words]).join(', ');
   });
 }

@@ -54,7 +54,7 @@ export function policyNamed(name: string): PolicyDescription | undefined {
   return policies.find((policy) => policy.name === name);
 }
 
-/** What reports call a model that learned when to read, by the `problem.attention` that it was trained with. */
+/** Names in reports of models that learned when to read, by `problem.attention`. */
 export function attentionLabel(attention: string): string {
   const named = policies.find(({ labels = {} }) => attention in labels);
   return named?.labels?.[attention] ?? policyNamed(attention)?.label ?? attention;

@@ -3,16 +3,16 @@ import { InputError } from '../../errors.js';
 /** A space of the text that its neighbours do not imply. */
 const blankMark = '▁';
 
-/** Cuts Chinese text into words. */
+/** Segments Chinese text into words. */
 export interface ChineseSegmenter {
   /** Words of a text. `before`: the text before it, with a space between the two; undefined if there is none. */
   cut(text: string, before?: string): string[];
-  /** Words of a sentence while its characters arrive; together they are those of `cut`. */
+  /** Words of a sentence as its characters arrive; together they equal those of `cut`. */
   arriving(): ArrivingChinese;
 }
 
 export interface ArrivingChinese {
-  /** Words that are settled by these characters: whatever may follow, Jieba cuts what is here in the same way. */
+  /** Words that become final with these characters: nothing that follows changes Jieba's segmentation of them. */
   push(text: string): string[];
   end(): string[];
 }
@@ -20,7 +20,7 @@ export interface ArrivingChinese {
 /**
  * Segmentation with Jieba's dictionary and its hidden Markov model for unknown words. Spaces are left out.
  *
- * With `spaces`, `joinChinese` gives the text back: a space beside a word in Latin letters, digits or ASCII signs is
+ * With `spaces`, `joinChinese` restores the text: a space next to a word in Latin letters, digits or ASCII signs is
  * `▁`. Between two Chinese words a space is dropped as before, and between two words in Latin letters or digits it is
  * implied; therefore what Jieba splits inside such a word, as Z ü rich, is joined again.
  */
@@ -46,7 +46,7 @@ export async function chineseSegmenter({ spaces = false }: { spaces?: boolean } 
   };
 }
 
-/** Words that Jieba's pieces make, one after the other. */
+/** Joins Jieba's pieces into words. */
 interface WordJoiner {
   push(piece: string): string[];
   /** What is complete if no combining mark follows. */
@@ -69,7 +69,7 @@ class BareWords implements WordJoiner {
 }
 
 class SpacedWords implements WordJoiner {
-  /** The last piece, or what stands before the text. */
+  /** The last piece, or what precedes the text. */
   private last: string | undefined;
   private gap: boolean;
   /** A word that the next piece may belong to. */
@@ -134,10 +134,10 @@ const endsWide = new RegExp(`${wide}$`, 'u');
 const startsWide = new RegExp(`^${wide}`, 'u');
 
 /**
- * Jieba's pieces of a text while it arrives. A piece is settled where its end is a wall, which nothing to come can move:
+ * Jieba's pieces of a text as it arrives. A piece is final if its end is a wall, which nothing to come can move:
  *
- * - between two characters of which one is punctuation or a space, where Jieba begins anew;
- * - where no word of the dictionary reaches across it, be it one that is only begun, so that the most likely path has a
+ * - between two characters of which one is punctuation or a space, where Jieba starts afresh;
+ * - where no word of the dictionary, not even an incomplete one, reaches across it, so that the most likely path has a
  *   part on each side, and where the path comes to it with a word of several characters. After single characters there is
  *   none, because the hidden Markov model looks at all of a run of them together.
  */
@@ -206,7 +206,7 @@ class SettlingPieces {
   }
 }
 
-/** Spaces and punctuation, at which Jieba cuts whatever is beside them. */
+/** Spaces and punctuation, at which Jieba always splits. */
 const outside = /[\s\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65“”‘’…—,;:!?()"]/u;
 
 interface OpenJieba {

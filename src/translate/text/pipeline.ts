@@ -60,7 +60,7 @@ export interface TextPipeline {
 export interface WordEncoder {
   /**
    * Tokens that become final with the next word. A word ending in a full stop or an apostrophe may be the end of the sentence or
-   * not, which Moses treats differently, so it is held back until the next word or the end; so is a word of Jieba's until
+   * not, which Moses treats differently, so it is held back until the next word or the end; so is a Jieba word until
    * nothing that follows can change it. `joined`: there is no space before it, as between characters that arrive one by
    * one (`TextPipeline.byCharacter`).
    */
