@@ -186,7 +186,7 @@ describe('preparing a corpus', () => {
     await expect(prepareTranslation(options({ out: folder, overwrite: true }))).rejects.toThrow('holds something else');
     mkdirSync(join(folder, 'out.partial'));
     writeFileSync(join(folder, 'out.partial', 'mine'), 'x');
-    await expect(prepareTranslation(options())).rejects.toThrow('in the way');
+    await expect(prepareTranslation(options())).rejects.toThrow('blocks the preparation');
     expect(readdirSync(join(folder, 'out.partial'))).toEqual(['mine']);
   });
 
