@@ -17,7 +17,7 @@ import { mainsOf, type Setting, settingOf, taskTitle } from '../settings.js';
 import { comparisons, type ReportView } from '../view.js';
 import { differencesBlock, methodDifferences } from './differences.js';
 import { isPapersMarket, paperTables } from './paper-tables.js';
-import { methodRows, OVER_SEEDS, significance } from './results.js';
+import { methodRows, OVER_SEEDS, significance, undecided } from './results.js';
 
 /** Results of stock trend forecasting. */
 export function forecastSection(view: ReportView): Section {
@@ -34,7 +34,9 @@ export function forecastSection(view: ReportView): Section {
   if (scored.length === 0) {
     blocks.push(absent('No results: no run has test figures (problem.test: true, or tcts evaluate RUN).'));
   } else {
-    const tables = isPapersMarket(data) ? paperTables(data, id) : [resultsTable(view, id), icirTable(view, id)];
+    const tables = isPapersMarket(data)
+      ? paperTables(data, id)
+      : [resultsTable(view, id, undecided(tested)), icirTable(view, id)];
     blocks.push(
       ...tables.map((table): Block => ({ kind: 'table', table })),
       differencesBlock(data, methodDifferences(data, reader), id),
@@ -56,11 +58,11 @@ export function forecastSection(view: ReportView): Section {
   return { title: `Forecasting: ${data.title}`, blocks };
 }
 
-function resultsTable({ data }: ReportView, id: string): Table {
+function resultsTable({ data }: ReportView, id: string, verdict: string): Table {
   return methodRows(data, [forecastMeasure('RankIC'), forecastMeasure('zMSE')], {
     id: `${id}-results`,
     title: 'RankIC and MSE',
-    caption: `Test part. RankIC on the left, MSE on the right: that of the z-scores of each day, as in the paper. ${OVER_SEEDS}`,
+    caption: `Test part. RankIC on the left, MSE on the right: that of the z-scores of each day, as in the paper. ${OVER_SEEDS}${verdict}`,
   });
 }
 

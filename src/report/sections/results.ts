@@ -104,6 +104,14 @@ export function significance(
   return { kind: 'table', table: { ...about, caption, columns: columns.map(textColumn), rows } };
 }
 
+/** A sentence for the caption of results that are too few to tell methods apart; empty if one is better for sure. */
+export function undecided(tested: readonly Tested[]): string {
+  if (tested.length === 0 || tested.some(({ tTest }) => tTest < 0.05)) return '';
+  const seeds = Math.max(...tested.map((one) => one.seeds));
+  if (seeds < 2) return ' Undecided: with one seed nothing can be said about other seeds.';
+  return ` Undecided: with ${seeds} seeds no method differs significantly from a baseline.`;
+}
+
 const ITEM_TESTS: Readonly<Record<string, string>> = {
   sentences:
     'paired bootstrap over the test sentences (1,000 resamples, the outputs of all seeds for a sentence drawn together)',

@@ -26,7 +26,7 @@ import {
 import type { SeriesReader } from '../reader.js';
 import type { DataSet, Setting } from '../settings.js';
 import { type Comparison, comparisons, type ReportView } from '../view.js';
-import { OVER_SEEDS, significance, taskRows } from './results.js';
+import { OVER_SEEDS, significance, taskRows, undecided } from './results.js';
 
 /** Results of simultaneous translation. */
 export function translationSection(view: ReportView): Section {
@@ -51,7 +51,7 @@ export function translationSection(view: ReportView): Section {
     const looks = decoding.split === 'test' ? undefined : looksAt;
     const tested = testComparisons(pairs, sacreBLEU, sentences, looks);
     blocks.push(
-      { kind: 'table', table: bleuTable(view, id, decoding, 'sacrebleu') },
+      { kind: 'table', table: bleuTable(view, id, decoding, 'sacrebleu', undecided(tested)) },
       { kind: 'table', table: bleuTable(view, id, decoding, 'bleu') },
       significance(data, tested, sacreBLEU, 'sentences', { id: `${id}-significance`, title: 'Significance' }, looks),
     );
@@ -65,7 +65,13 @@ export function translationSection(view: ReportView): Section {
   return { title, blocks };
 }
 
-function bleuTable({ data, reader }: ReportView, id: string, decoding: Decoding, name: 'sacrebleu' | 'bleu'): Table {
+function bleuTable(
+  { data, reader }: ReportView,
+  id: string,
+  decoding: Decoding,
+  name: 'sacrebleu' | 'bleu',
+  verdict = '',
+): Table {
   const measure = translationMeasure(name, decoding);
   const what =
     name === 'bleu'
@@ -75,7 +81,7 @@ function bleuTable({ data, reader }: ReportView, id: string, decoding: Decoding,
   const caption = [
     `${what}; ${decodingInWords(decoding)}. Each model is decoded with the wait k of its main task.`,
     starred ? 'Behind wait-k*: the wait k* of the training whose models were best on wait-k in validation.' : '',
-    OVER_SEEDS,
+    `${OVER_SEEDS}${verdict}`,
   ];
   const about = {
     id: name === 'bleu' ? `${id}-multi-bleu` : `${id}-results`,
