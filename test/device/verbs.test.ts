@@ -30,8 +30,9 @@ const figuresOf = (folder: string, run: string): number[] =>
     .trim()
     .split('\n')
     .flatMap((line) => {
-      const { loss, performance } = JSON.parse(line) as { loss: number; performance: number };
-      return [loss, performance];
+      // The first updates have a loss alone.
+      const { loss, performance } = JSON.parse(line) as { loss: number; performance?: number };
+      return performance === undefined ? [loss] : [loss, performance];
     });
 
 describeOnDevice('the command line', () => {

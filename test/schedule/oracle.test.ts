@@ -22,7 +22,7 @@ describe('the answer', () => {
     const rows = oracleRows(3, 3, 1, (i, task) => (i === 1 && task === 1) || (i === 2 && task < 2));
     expect([...rows]).toEqual([0.25, 0.5, 0.25, 0.5, 0, 0.5, 0, 0, 1]);
     expect([...oracleRows(1, 1, 0, () => false)]).toEqual([1]);
-    expect(() => oracleRows(1, 2, 0, () => true)).toThrow('every task of sample 0 is spoilt');
+    expect(() => oracleRows(1, 2, 0, () => true)).toThrow('every task of sample 0 is corrupted');
   });
 });
 
