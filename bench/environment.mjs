@@ -6,18 +6,28 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 
 /**
+ * Ways to run a peer. Which one is fastest depends on the model and on what else the machine does: on idle cores PyTorch's
+ * GRU takes 109 ms with two threads that sleep, 67 ms with two that spin and 52 ms with one.
+ */
+export const PEER_WAYS = [
+  { threads: 2, spin: false },
+  { threads: 2, spin: true },
+  { threads: 1, spin: false },
+];
+
+/**
  * The environment in which Debian's PyTorch is fast. As installed it does not recognise newer CPUs and takes kernels
  * for older ones: on an AVX-512 machine the products alone are 5 times slower.
  *
- * @param {number} [threads] as many as for the side the peer is compared with
+ * @param {Partial<typeof PEER_WAYS[number]>} [way]
  */
-export function peerEnvironment(threads = 2) {
+export function peerEnvironment({ threads = 2, spin = false } = {}) {
   return {
     ...process.env,
     ...kernelChoice(cpuFlags()),
     OMP_NUM_THREADS: String(threads),
-    // Threads sleep when they have nothing to do, instead of disturbing the other side.
-    OMP_WAIT_POLICY: 'PASSIVE',
+    // Threads sleep when they have nothing to do, or wait for some milliseconds first.
+    ...(spin ? {} : { OMP_WAIT_POLICY: 'PASSIVE' }),
     ...KEEP_FREED_MEMORY,
     PYTHONDONTWRITEBYTECODE: '1',
   };

@@ -12,16 +12,16 @@ import { peerEnvironment } from './environment.mjs';
  *
  * @param {import('./cases.mjs').SideSource} source
  * @param {string | undefined} python interpreter for scripts
- * @param {number} [threads] of a script; default 2
+ * @param {Parameters<typeof peerEnvironment>[0]} [way] of running a script
  */
-export async function startSide(source, python, threads) {
+export async function startSide(source, python, way) {
   const label = source.script ?? `${source.module} ${JSON.stringify(source.options ?? {})}`;
   const ours = [process.execPath, path('./serve.mjs'), path(source.module ?? ''), JSON.stringify(source.options ?? {})];
   const [command, ...args] = source.processes === undefined ? ours : [...mpirun(source.processes), ...ours];
   const child =
     source.script === undefined
       ? launch(command, args)
-      : launch(python, [path(`./peers/${source.script}`), ...(source.args ?? [])], peerEnvironment(threads));
+      : launch(python, [path(`./peers/${source.script}`), ...(source.args ?? [])], peerEnvironment(way));
   const errors = [];
   child.stderr.on('data', (text) => errors.push(text));
   child.stdin.on('error', () => {}); // A side that died is reported by `receive`, with what it wrote to stderr.

@@ -18,7 +18,7 @@ if (python === undefined) throw new Error('no Python with PyTorch was found (Deb
 const { ours, peer } = cases.find(({ name }) => name === 'translate-train');
 const sides = [
   await startSide({ ...ours, options: { workers: 1, threads: 1 } }, python),
-  await startSide(peer, python, 1),
+  await startSide(peer, python, { threads: 1 }),
 ];
 const rounds = [];
 // The first round is not counted.
