@@ -150,12 +150,17 @@ export function csvLines(head: readonly string[], rows: readonly (readonly (stri
 }
 
 function markdownCell(cell: Cell): string {
-  if (typeof cell === 'string') return escapeMarkdown(cell);
+  return cellText(cell, escapeMarkdown, (text) => `**${text}**`);
+}
+
+/** The text of a cell in some markup; figures side by side, the best of them emphasised. */
+function cellText(cell: Cell, escape: (text: string) => string, emphasise: (text: string) => string): string {
+  if (typeof cell === 'string') return escape(cell);
   return cell
     .map((one) => {
       if (one === undefined) return '–';
-      const text = escapeMarkdown(formatEstimate(one));
-      return one.best ? `**${text}**` : text;
+      const text = escape(formatEstimate(one));
+      return one.best ? emphasise(text) : text;
     })
     .join(' / ');
 }
@@ -341,14 +346,7 @@ function cellClass(cell: Cell): string {
 }
 
 function htmlCell(cell: Cell): string {
-  if (typeof cell === 'string') return escapeMarkup(cell);
-  return cell
-    .map((one) => {
-      if (one === undefined) return '–';
-      const text = escapeMarkup(formatEstimate(one));
-      return one.best ? `<strong>${text}</strong>` : text;
-    })
-    .join(' / ');
+  return cellText(cell, escapeMarkup, (text) => `<strong>${text}</strong>`);
 }
 
 const STYLE = `
