@@ -6,8 +6,8 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 
 /**
- * Ways to run a peer. Which one is fastest depends on the model and on what else the machine does: on idle cores PyTorch's
- * GRU takes 109 ms with two threads that sleep, 67 ms with two that spin and 52 ms with one.
+ * Ways to run a peer. Which one is fastest depends on the model and on what else the machine does: on idle cores of
+ * an EPYC, PyTorch's GRU takes 89 ms with two threads that sleep and 51 ms with one.
  */
 export const PEER_WAYS = [
   { threads: 2, spin: false },
