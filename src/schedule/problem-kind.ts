@@ -46,6 +46,11 @@ export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {
   taskTitle?(main: number): string;
   /** The kind of `data` that is generated instead of read. Default: none. */
   madeUpData?(data: Readonly<Record<string, unknown>>): string | undefined;
+  /**
+   * Keys of its configuration, at any depth, that do not change how long an update takes, besides those that no problem's
+   * updates depend on (the main task, the learning rate, the warm start). Default: none.
+   */
+  readonly withoutCost?: readonly string[];
 }
 
 /** A run that consists of others, before they are trained. */

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InputError } from '../errors.js';
 import { groupBy } from '../metrics/statistics.js';
+import { kindOf } from '../problems/index.js';
 import { readMetrics, resolvedYaml, timingsFile } from '../run/index.js';
 import { strategyNamed } from '../schedule/index.js';
 import { runJob } from './job.js';
@@ -35,7 +36,7 @@ export interface Estimate {
  * Runs are of one kind if they have the same problem, model and batches, and a strategy that costs the same.
  */
 export async function estimate(runs: readonly PlannedRun[], options: EstimateOptions): Promise<Estimate> {
-  const kinds = groupBy(runs, kindOf);
+  const kinds = groupBy(runs, costOf);
   let coreSeconds: number | undefined = 0;
   let longest = 0;
   for (const members of kinds.values()) {
@@ -124,25 +125,17 @@ function speedOf(timings: string, total: number, byProcessor: boolean): Speed | 
   };
 }
 
-function kindOf({ config }: PlannedRun): string {
-  const costs = JSON.stringify(config.problem, (key, value) => (WITHOUT_COST.has(key) ? undefined : value));
+/** The same for runs whose updates take equally long. */
+function costOf({ config }: PlannedRun): string {
+  const ignored = new Set([...WITHOUT_COST, ...(kindOf(config.problem)?.withoutCost ?? [])]);
+  const costs = JSON.stringify(config.problem, (key, value) => (ignored.has(key) ? undefined : value));
   const { name } = config.strategy;
   const strategy = strategyNamed(name)?.extraCost === undefined ? '' : name;
   return JSON.stringify([costs, strategy, config.threads, config.workers]);
 }
 
-/** Keys of a problem, at any depth, that do not change how long an update takes. */
-const WITHOUT_COST: ReadonlySet<string> = new Set([
-  'main',
-  'learning',
-  'learningRate',
-  'smoothing',
-  'latencyWeight',
-  'varianceWeight',
-  'threshold',
-  'first', // of the candidates of HMT
-  'warmStart',
-]);
+/** Keys of every problem, at any depth, that do not change how long an update takes. */
+const WITHOUT_COST = ['main', 'learning', 'learningRate', 'warmStart'] as const;
 
 /** How long a trial continues after its first update, and how long it may take altogether. */
 const TRIAL_SECONDS = 3;

@@ -141,6 +141,7 @@ export const translationKind = problemKind({
   features: [...FEATURES, ORIGIN],
   taskTitle: (main) => `k = ${main}`,
   madeUpData: madeUpText,
+  withoutCost: ['smoothing'],
 });
 
 /** The name of generated sentence pairs. */

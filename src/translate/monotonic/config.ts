@@ -204,4 +204,6 @@ export const monotonicKind = problemKind({
   verbs: ['translate', 'export'],
   evaluations: 'translations',
   madeUpData: translationKind.madeUpData,
+  // `first` is that of HMT's candidates.
+  withoutCost: ['smoothing', 'latencyWeight', 'varianceWeight', 'threshold', 'first'],
 });
