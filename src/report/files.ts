@@ -154,12 +154,12 @@ function markdownCell(cell: Cell): string {
 }
 
 /** The text of a cell in some markup; figures side by side, the best of them emphasised. */
-function cellText(cell: Cell, escape: (text: string) => string, emphasise: (text: string) => string): string {
-  if (typeof cell === 'string') return escape(cell);
+function cellText(cell: Cell, escapeText: (text: string) => string, emphasise: (text: string) => string): string {
+  if (typeof cell === 'string') return escapeText(cell);
   return cell
     .map((one) => {
       if (one === undefined) return '–';
-      const text = escape(formatEstimate(one));
+      const text = escapeText(formatEstimate(one));
       return one.best ? emphasise(text) : text;
     })
     .join(' / ');

@@ -11,7 +11,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, it } from 'vitest';
-import { CACHE_FILE, cacheKey, readCache, readPanel, writeCache } from '../../src/forecast/formats/index.js';
+import { CACHE_FILE, cacheKey, readCache, writeCache } from '../../src/forecast/formats/cache.js';
+import { readPanel } from '../../src/forecast/formats/index.js';
 import type { Reading } from '../../src/forecast/index.js';
 
 const home = mkdtempSync(join(tmpdir(), 'tcts-cache-'));
