@@ -2,7 +2,7 @@
  * How a process best uses two cores: updates with one thread, with two threads in each operation and with two workers,
  * in turn in one process. Times are ratios to one thread.
  *
- *     npm run build && node bench/threads.mjs [csi300 | lstm | mlp | gat | market | toy | multi30k CORPUS] [--learned] [--repeats N]
+ *     npm run build && node bench/threads.mjs [csi300 | lstm | alstm | sfm | mlp | gat | market | toy | multi30k CORPUS] [--learned] [--repeats N]
  */
 import { parseArgs } from 'node:util';
 import { createForecast, forecastSchema } from '../dist/forecast/index.js';
@@ -36,7 +36,7 @@ const PROBLEMS = {
   csi300: (context) => createForecast(market(300, { model: { name: 'gru', hidden: 32, layers: 2 } }), context),
   // Of the same market, with the defaults of each model.
   ...Object.fromEntries(
-    ['lstm', 'mlp', 'gat'].map((name) => [
+    ['lstm', 'alstm', 'sfm', 'mlp', 'gat'].map((name) => [
       name,
       (context) => createForecast(market(300, { model: { name } }), context),
     ]),

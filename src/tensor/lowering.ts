@@ -310,11 +310,24 @@ export class Lowering {
 
   /** The slices [1, …] of a tensor along its first axis. */
   slices(name: string, count: number): string[] {
-    if (this.device === 'cpu') return this.graph.multi('Split', [name], count, { axis: 0, num_outputs: count });
+    return this.split(name, 0, new Array<number>(count).fill(1));
+  }
+
+  /** Consecutive parts of an axis, of these lengths. */
+  split(name: string, axis: number, lengths: readonly number[]): string[] {
+    if (this.device === 'cpu') {
+      const equal = lengths.every((length) => length === lengths[0]);
+      return equal
+        ? this.graph.multi('Split', [name], lengths.length, { axis, num_outputs: lengths.length })
+        : this.graph.multi('Split', [name, this.ints(lengths)], lengths.length, { axis });
+    }
     // A device kernel can write only to a few tensors.
-    return Array.from({ length: count }, (_, i) =>
-      this.op('Slice', [name, this.ints([i]), this.ints([i + 1]), this.ints([0])]),
-    );
+    let start = 0;
+    return lengths.map((length) => {
+      const from = start;
+      start += length;
+      return this.op('Slice', [name, this.ints([from]), this.ints([start]), this.ints([axis])]);
+    });
   }
 
   /** The inverse of `steps`; remembers the parts for reuse. */

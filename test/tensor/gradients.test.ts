@@ -108,6 +108,23 @@ describe('shape', () => {
     abc,
   );
   overShapes(
+    'split, one of whose parts is not used',
+    (random, [a, b, c]) =>
+      checkGradient(
+        (x) => {
+          const [first, , third] = t.split(x, 1, [b, 2, c]);
+          return t.mul(t.sum(t.square(first)), t.sum(third));
+        },
+        [randomValue(random, [a, b + 2 + c, 2])],
+      ),
+    abc,
+  );
+  overShapes(
+    'unstack',
+    (random, [a, b, c]) => checkGradient((x) => t.unstack(x, 1).reduce(t.mul), [randomValue(random, [a, b, c])]),
+    abc,
+  );
+  overShapes(
     'concat',
     (random, [a, b, c]) =>
       checkGradient(

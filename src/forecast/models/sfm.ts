@@ -2,19 +2,22 @@ import { z } from 'zod';
 import { linear, ones, torchUniform, xavierUniform, zeros } from '../../nn/index.js';
 import {
   add,
-  at,
   clip,
   constant,
   expandDims,
   fill,
   type Initializer,
+  matmul,
   mul,
   linear as product,
-  slice,
+  reshape,
+  split,
   square,
   sum,
   type Tensor,
   tanh,
+  transpose,
+  unstack,
 } from '../../tensor/index.js';
 import { networkModel } from './model.js';
 
@@ -35,7 +38,7 @@ export const sfmModel = networkModel({
   title: 'SFM',
   layout: 'time-major',
   trunk(p, { x }, { hidden: D, frequencies: K, output }) {
-    const [steps, batch] = x.shape;
+    const batch = x.shape[1];
     const widths = [D, D, K, D, D]; // i, f_state, f_frequency, candidate, o
     const total = widths.reduce((a, b) => a + b);
     const fromInput = linear(p.under('input'), x, total, { weight: xavierUniform(), biasStart: gateBias(D, K) });
@@ -43,19 +46,33 @@ export const sfmModel = networkModel({
     const mix = p.get('amplitude.weight', [K], torchUniform(K));
     const mixBias = p.get('amplitude.bias', [D], zeros);
 
+    // A row of the state is Re S, then Im S, D·K values each. Products with constant matrices repeat values or add
+    // them up; broadcasting along an axis as short as K would take much longer.
+    const matrix = (rows: number, columns: number, value: (row: number, column: number) => number): Tensor => {
+      const values = Array.from({ length: rows * columns }, (_, i) => value(Math.floor(i / columns), i % columns));
+      return constant(values, x.dtype as 'f32', [rows, columns]);
+    };
+    const repeatState = matrix(D, D * K, (d, place) => Number(Math.floor(place / K) === d));
+    const repeatFrequency = matrix(K, D * K, (k, place) => Number(place % K === k));
+    const waves = Array.from({ length: K }, (_, t) =>
+      matrix(D, 2 * D * K, (d, place) => {
+        if (Math.floor((place % (D * K)) / K) !== d) return 0;
+        const angle = (2 * Math.PI * (place % K) * (t + 1)) / K;
+        return place < D * K ? Math.cos(angle) : Math.sin(angle);
+      }),
+    );
+    const mixed = mul(transpose(repeatState, [1, 0]), matmul(repeatFrequency, expandDims(mix, 1), { transA: true }));
+
     let h: Tensor = fill(0, [batch, D], x.dtype);
-    let re: Tensor = fill(0, [batch, D, K], x.dtype);
-    let im = re;
-    for (let t = 0; t < (steps as number); t++) {
-      const gates = add(at(fromInput, 0, t), product(h, recurrent)); // [B, 4D + K]
-      const [input, state, frequency, candidate, out] = split(gates, widths);
-      const forget = mul(expandDims(gate(state), 2), expandDims(gate(frequency), 1)); // [B, D, K]
-      const written = expandDims(mul(gate(input), tanh(candidate)), 2); // [B, D, 1]
-      const angles = Array.from({ length: K }, (_, k) => (2 * Math.PI * k * (t + 1)) / K);
-      re = add(mul(forget, re), mul(written, constant(angles.map(Math.cos), x.dtype as 'f32')));
-      im = add(mul(forget, im), mul(written, constant(angles.map(Math.sin), x.dtype as 'f32')));
-      const power = add(square(re), square(im));
-      const amplitude = tanh(add(sum(mul(power, mix), { axes: [2] }), mixBias)); // [B, D]
+    let s: Tensor = fill(0, [batch, 2, D * K], x.dtype);
+    for (const [t, now] of unstack(fromInput, 0).entries()) {
+      const gates = add(now, product(h, recurrent)); // [B, 4D + K]
+      const [input, state, frequency, candidate, out] = split(gates, 1, widths);
+      const forget = mul(matmul(gate(state), repeatState), matmul(gate(frequency), repeatFrequency)); // [B, D·K]
+      const written = matmul(mul(gate(input), tanh(candidate)), waves[t % K]);
+      s = add(mul(expandDims(forget, 1), s), reshape(written, [batch, 2, D * K]));
+      const power = sum(square(s), { axes: [1] });
+      const amplitude = tanh(add(matmul(power, mixed), mixBias)); // [B, D]
       h = mul(gate(out), amplitude);
     }
     return linear(p.under('projection'), h, output);
@@ -71,12 +88,3 @@ function gateBias(D: number, K: number): Initializer {
 }
 
 const gate = (x: Tensor): Tensor => clip(add(mul(x, 0.2), 0.5), 0, 1);
-
-function split(x: Tensor, widths: readonly number[]): Tensor[] {
-  let start = 0;
-  return widths.map((width) => {
-    const part = slice(x, 1, start, width);
-    start += width;
-    return part;
-  });
-}

@@ -1,6 +1,7 @@
 import { addDims, type Dim, type DimLike, divideDims, formatShape, multiplyDims, sameDim, sizeOf } from '../dim.js';
 import { isFloat, Mismatch, type Op, record, sameShape, shapeOf, type Tensor, type TensorType } from '../tensor.js';
 import { broadcastShapes } from './elementwise.js';
+import { zerosLike } from './fill.js';
 import { normalAxis, sumTo } from './reduce.js';
 
 /** Another shape for the same elements. One dimension may be −1, which is inferred. */
@@ -49,6 +50,22 @@ export function slice(x: Tensor, axis: number, start: number, length?: Dim): Ten
 /** One element of an axis, without that axis. */
 export function at(x: Tensor, axis: number, index: number): Tensor {
   return squeeze(slice(x, axis, index, 1), axis);
+}
+
+/**
+ * Consecutive parts of an axis, of these lengths. For all parts of a tensor better than slices: the gradient is one
+ * joining of theirs, not a sum of tensors that are zero nearly everywhere.
+ */
+export function split(x: Tensor, axis: number, lengths: readonly number[]): Tensor[] {
+  return record(splitOp, [x], { axis: normalAxis(axis, x.shape.length), lengths });
+}
+
+/** The elements of an axis, without that axis: the inverse of `stack`. */
+export function unstack(x: Tensor, axis: number): Tensor[] {
+  const size = x.shape[normalAxis(axis, x.shape.length)];
+  if (typeof size !== 'number')
+    throw new RangeError(`unstack: axis ${axis} of ${formatShape(x.shape)} has no fixed size`);
+  return split(x, axis, new Array<number>(size).fill(1)).map((part) => squeeze(part, axis));
 }
 
 /** Tensors one after the other along an axis. */
@@ -163,6 +180,27 @@ const padOp: Op<{ axis: number; before: Dim; after: Dim }> = {
     const { axis, before } = attributes as { axis: number; before: Dim };
     return [record(sliceOp, [g!], { axis, start: before, length: x.shape[axis] })[0]];
   },
+};
+
+const splitOp: Op<{ axis: number; lengths: readonly number[] }> = {
+  name: 'split',
+  infer: ([x], { axis, lengths }) => {
+    const total = lengths.reduce((a, b) => a + b, 0);
+    if (!sameDim(total, x.shape[axis])) {
+      throw new Mismatch(`parts of ${lengths.join(' + ')} are not axis ${axis} of ${formatShape(x.shape)}`);
+    }
+    return lengths.map((length) => ({ shape: x.shape.with(axis, length), dtype: x.dtype }));
+  },
+  lower: (to, [input], { attributes }) => {
+    const { axis, lengths } = attributes as { axis: number; lengths: readonly number[] };
+    return to.split(input, axis, lengths);
+  },
+  gradient: ({ outputs, attributes }, given) => [
+    concat(
+      outputs.map((part, i) => given[i] ?? zerosLike(part)),
+      attributes.axis as number,
+    ),
+  ],
 };
 
 const concatOp: Op<{ axis: number }> = {
