@@ -50,3 +50,47 @@ test('the tables of the CSI300 are made from its lines, and put into the page ag
   // Gains of .0501 and .0502 on every day: standard error .00005, t = 1003 with one degree of freedom, p = 2 ∕ (π t) = .0006.
   expect(once).toMatch(/\| TCTS \(3 tasks\) \| GRU \| \+0\.0502 ± 0\.0001 \|[^|]*\| 2 \| \\< 0\.001 \| \\< 0\.001 \|/);
 });
+
+interface LinesModule {
+  readonly HEADER: readonly string[];
+  lineOf(run: string, training: object, figures: object): string;
+}
+
+test('the tables of translation are made from lines of evaluations: means over seeds, and corrected differences', async () => {
+  const { HEADER, lineOf } = (await import(
+    new URL('../bench/translation-lines.mjs', import.meta.url).href
+  )) as LinesModule;
+  const latency = { AP: 0.6, AL: 2, LAAL: 2.5, DAL: 3, YAAL: null };
+  const evaluation = (k: number, bleu: number) => ({
+    ...{ k, sacrebleu: bleu, bleu, chrf: 50, lengthRatio: 1, endedEarly: 0 },
+    latency: { stacl: latency, simuleval: latency },
+  });
+  const training = { updates: 2700, loss: 3, seconds: 3600 };
+  const lines = [1, 2].flatMap((seed) =>
+    [1, 3, 5, 7, 9].flatMap((k) => {
+      // The model of wait-3 is the best for wait-1 as well.
+      const losses = [1, 3, 5, 7, 9].map((wait) => 3 + Math.abs(Math.max(wait, 3) - k));
+      const line = (run: string, bleu: number, own: readonly number[] = []) =>
+        lineOf(`${run},seed=${seed}`, { ...training, losses: own }, evaluation(k, bleu));
+      return [
+        line(`wait,main=${k}`, 20 + k + seed, losses),
+        line('all-waits', 30 + k + seed),
+        line(`scheduled,strategy=influence,main=${k}`, 30 + k + seed),
+        // Better than MTL by .12 and .14: mean .13, standard error .01, t = 13, p = 2 ∕ π · atan(1 ∕ 13) = .0489.
+        line(`scheduled,strategy=learned,main=${k}`, 30.1 + k + 1.02 * seed),
+      ];
+    }),
+  );
+  const file = join(temporaryFolder(), 'lines.csv');
+  writeFileSync(file, `${[HEADER.join(), ...lines].join('\n')}\n`);
+  const text = execFileSync(process.execPath, ['bench/translation-results.mjs', file, '--table', 'multi30k'], {
+    encoding: 'utf8',
+  });
+  // Ten seeds of wait-k and as many of TCTS and influence, and two of MTL, an hour each.
+  expect(text).toMatch(/^32 of the \d+ runs of the plan, 32\.0 hours/);
+  expect(text).toContain(
+    '| 1 | 3 | 22.50 ± 0.71 (2 seeds) | – | 32.50 ± 0.71 (2 seeds) | **32.63 ± 0.72 (2 seeds)** |',
+  );
+  expect(text).toContain('| wait-3 | TCTS | MTL | +0.13 | 0.00 to +0.26 | 2 | 0.049 |');
+  expect(text).toContain('| wait-3 | influence | MTL | 0.00 | 0.00 to 0.00 | 2 | 1.000 | 1.000 |');
+});

@@ -5,7 +5,7 @@ import { type Section, text } from './document.js';
 import { type ReportFiles, writeFiles } from './files.js';
 import { type FoundProbes, findProbes, probeSection } from './probe.js';
 import { SeriesReader } from './reader.js';
-import { type FoundRuns, findRuns, withBestWaits } from './runs.js';
+import { type FoundRuns, findRuns, withBestWaits, withSharedRuns } from './runs.js';
 import { forecastSection } from './sections/forecast.js';
 import { methodsSection, runsSection } from './sections/methods.js';
 import { dataInWords, otherDataSection, separateData } from './sections/other-data.js';
@@ -41,7 +41,7 @@ export async function writeReport(folder: string, options: ReportOptions = {}): 
     throw new InputError('there is no run in the folder or below it', { file: folder });
   }
   const { sets, others } = separateData(groupRuns(found.runs));
-  const results = sets.map((data) => withBestWaits(data, found.sweeps));
+  const results = sets.map((data) => withSharedRuns(withBestWaits(data, found.sweeps)));
   if (options.baselines !== undefined) requireKnown(results, options.baselines);
   const reader = new SeriesReader();
   const baselines = options.baselines ?? strategies.filter(({ role }) => role === 'baseline').map(({ name }) => name);

@@ -15,11 +15,12 @@ import {
   readResult,
   type TrainingResult,
 } from '../run/index.js';
+import { strategyNamed } from '../schedule/index.js';
 import { bestFixed } from '../schedule/strategies/best-fixed.js';
 import { fixed } from '../schedule/strategies/fixed.js';
 import { type ChoiceRecord, readSweep, type SweepRecord, WAIT_K_STAR } from '../sweep/record.js';
 import type { Unreadable } from './reader.js';
-import type { DataSet, Setting } from './settings.js';
+import { type DataSet, mainsOf, type Setting } from './settings.js';
 
 /** A finished run. Its series are read when a table or figure asks for them. */
 export interface ReportedRun {
@@ -175,6 +176,34 @@ export function withBestWaits(data: DataSet, sweeps: readonly FoundSweep[]): Dat
   }));
   const place = data.settings.findLastIndex(({ strategy }) => strategy === fixed.name) + 1;
   return { ...data, settings: data.settings.toSpliced(place, 0, ...chosen) };
+}
+
+/**
+ * A translation model that was trained the same for every main task counts for each one whose wait it was decoded with,
+ * if that has no runs of its own. Not with its best parameters: those are the best for the main task of the training.
+ */
+export function withSharedRuns(data: DataSet): DataSet {
+  const { settings } = data;
+  const added = (setting: Setting): Setting[] => {
+    if (!strategyNamed(setting.strategy)?.ignoresMain || setting.main === undefined) return [];
+    const isOpen = (main: number | undefined): main is number =>
+      main !== undefined && settings.every(({ label, main: own }) => label !== setting.label || own !== main);
+    return mainsOf(data)
+      .filter(isOpen)
+      .flatMap((main) => {
+        const runs = setting.runs.flatMap((run) => {
+          const translations = run.evaluations.translations.filter(
+            ({ k, checkpoint }) => k === main && checkpoint !== 'best',
+          );
+          const evaluations = { forecasts: [], policies: [], translations };
+          return translations.length === 0 ? [] : [{ ...run, evaluations, result: undefined }];
+        });
+        const keys = new Map([...setting.keys, ['problem.main', main]]);
+        return runs.length === 0 ? [] : [{ ...setting, main, trainedFor: setting.main, keys, runs }];
+      });
+  };
+  const all = settings.flatMap((setting) => [setting, ...added(setting)]);
+  return { ...data, settings: all };
 }
 
 /** Whether a key of the configuration was chosen by validation, or taken from other runs. */

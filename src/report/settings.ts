@@ -13,7 +13,7 @@ export interface Setting {
   readonly strategy: string;
   /** Number of the main task; undefined if the problem has only one. */
   readonly main: number | undefined;
-  /** The main task that its runs were trained for, if validation chose them for another one. */
+  /** The main task that its runs were trained for, if they stand for another one. */
   readonly trainedFor?: number;
   /** Leaves of the configuration by their dotted keys, without those that cannot change a result. */
   readonly keys: ReadonlyMap<string, unknown>;

@@ -90,6 +90,8 @@ export interface StrategyDescription {
   readonly extraCost?: string;
   /** Whether each model is trained on a single task. Default false. */
   readonly singleTask?: boolean;
+  /** Whether its choices are the same for every main task. Default false. */
+  readonly ignoresMain?: boolean;
   /** Whether it trains several models in sequence. Default false. */
   readonly severalModels?: boolean;
   /**

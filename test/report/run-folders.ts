@@ -28,7 +28,13 @@ export interface MadeForecast extends MadeRun {
 
 /** A translation that has been evaluated with some waits and under other policies. */
 export interface MadeTranslation extends MadeRun {
-  readonly waits?: readonly { readonly k: number; readonly outputs: readonly string[]; readonly bleu: number }[];
+  readonly waits?: readonly {
+    readonly k: number;
+    readonly outputs: readonly string[];
+    readonly bleu: number;
+    /** Default the best. */
+    readonly checkpoint?: string;
+  }[];
   readonly policies?: readonly MadePolicy[];
 }
 
@@ -113,7 +119,7 @@ export function makeTranslation(folder: string, made: MadeTranslation): string {
     tasks: ['wait-1', 'wait-2', 'wait-3', 'wait-4', 'wait-5'],
   });
   const { waits = [], policies = [] } = made;
-  for (const { k, outputs, bleu } of waits) {
+  for (const { k, outputs, bleu, checkpoint = 'best' } of waits) {
     const evaluation = join(folder, 'evaluation', `test-wait-${k}-beam-1`);
     mkdirSync(evaluation, { recursive: true });
     write(join(evaluation, 'output.txt'), outputs);
@@ -121,7 +127,7 @@ export function makeTranslation(folder: string, made: MadeTranslation): string {
       join(evaluation, 'reference.txt'),
       outputs.map((_, i) => REFERENCES[i % REFERENCES.length]),
     );
-    writeTranslationScores(evaluation, { k, sentences: outputs.length, bleu, AL: k });
+    writeTranslationScores(evaluation, { k, sentences: outputs.length, bleu, AL: k, checkpoint });
   }
   for (const [i, { policy, ...measured }] of policies.entries()) {
     const evaluation = join(folder, 'evaluation', `test-policy-${i}`);

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { writeReport } from '../../src/report/index.js';
@@ -85,6 +85,29 @@ describe('a report on a sweep', () => {
     record(folder, [{ name: 'wait' }, { name: 'ours' }], runs, [{ ...choices[0], chosen: { main: '1' } }]);
     await writeReport(folder);
     expect(read(report, 'tables/multi30k-significance.md').trim().split('\n')).toHaveLength(2 + 1);
+  });
+
+  it('counts a model of all waits for every main task whose wait it was decoded with, but not its best parameters', async () => {
+    const folder = temporaryFolder();
+    const tests = (checkpoint: string, bleu: number) =>
+      [1, 3].map((k) => ({ k, outputs: REFERENCES, bleu: bleu + k, checkpoint }));
+    for (const main of [1, 3]) {
+      makeTranslation(join(folder, `wait-${main}`), { strategy: 'fixed', seed: 1, main, waits: tests('latest', 20) });
+    }
+    makeTranslation(join(folder, 'all'), { strategy: 'mtl', seed: 1, main: 3, waits: tests('latest', 30) });
+    const { folder: report } = await writeReport(folder);
+    const table = () => read(report, 'tables/multi30k-results.md').split('\n').slice(2, 4);
+    expect(table()).toEqual(['| 1 | 21.00 | **31.00** |', '| 3 | 23.00 | **33.00** |']);
+    // It was trained once.
+    expect(read(report, 'tables/runs.md').trim().split('\n')).toHaveLength(2 + 3);
+
+    for (const name of ['wait-1', 'wait-3', 'all']) rmSync(join(folder, name), { recursive: true });
+    for (const main of [1, 3]) {
+      makeTranslation(join(folder, `wait-${main}`), { strategy: 'fixed', seed: 1, main, waits: tests('best', 20) });
+    }
+    makeTranslation(join(folder, 'all'), { strategy: 'mtl', seed: 1, main: 3, waits: tests('best', 30) });
+    await writeReport(folder);
+    expect(table()).toEqual(['| 1 | 21.00 | – |', '| 3 | 23.00 | **33.00** |']);
   });
 
   it('shows what was chosen, and the command of the sweep in place of those of its runs', async () => {

@@ -8,6 +8,7 @@ export const mtl = describeStrategy({
   summary: 'Every task equally likely.',
   title: 'MTL',
   role: 'baseline',
+  ignoresMain: true,
   options: z.strictObject({}),
   create(_, problem, { random }) {
     const K = problem.tasks.length;

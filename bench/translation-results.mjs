@@ -1,0 +1,106 @@
+/**
+ * The runs behind docs/results/multi30k.md and policies.md, which are those of `tcts reproduce translation --scale full`:
+ * a line of CSV for each evaluation as soon as its run is done; runs that have lines are not made again.
+ *
+ *     node bench/translation-results.mjs docs/results/translation.csv --data corpora --groups wait,scheduled,all-waits --seeds 1-3
+ *
+ * Runs are made in the folder `translation-runs`, seed by seed, as many at a time as there are cores, and continue where
+ * they were killed. The tables of the pages, printed or put between their marks:
+ *
+ *     node bench/translation-results.mjs docs/results/translation.csv --table multi30k
+ *     node bench/translation-results.mjs docs/results/translation.csv --table policies --write docs/results/policies.md
+ */
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { planOf } from '../dist/cli/sweep-run.js';
+import { readEvaluations, readResult, readWaitPerformance } from '../dist/run/index.js';
+import { loadGrid, localExecutor } from '../dist/sweep/index.js';
+import { HEADER, lineOf, readLines, shippedGrid, WAITS } from './translation-lines.mjs';
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    data: { type: 'string' },
+    groups: { type: 'string' },
+    seeds: { type: 'string', default: '1-5' },
+    cores: { type: 'string', default: String(cpus().length) },
+    set: { type: 'string', multiple: true, default: [] },
+    table: { type: 'string' },
+    write: { type: 'string' },
+  },
+});
+const [file] = positionals;
+if (file !== undefined && values.table !== undefined) {
+  const { tables } = await import('./translation-tables.mjs');
+  const { writeTables } = await import('./csi300-table.mjs');
+  const text = tables(file, values.table);
+  if (values.write === undefined) console.log(text);
+  else writeTables(values.write, text);
+  process.exit(0);
+}
+if (file === undefined || values.data === undefined) {
+  console.error(
+    'usage: node bench/translation-results.mjs FILE --data FOLDER [--groups a,b] [--seeds 1-3] [--cores N]',
+  );
+  process.exit(1);
+}
+
+const [first, last = first] = values.seeds.split('-').map(Number);
+const plan = planOf(loadGrid(shippedGrid), { set: values.set, data: values.data, out: 'translation-runs' });
+const wanted = values.groups?.split(',') ?? plan.groups.map(({ name }) => name);
+const unknown = wanted.find((name) => plan.groups.every((group) => group.name !== name));
+if (unknown !== undefined) throw new Error(`there is no group ${unknown} in ${shippedGrid}`);
+if (!existsSync(file)) appendFileSync(file, `${HEADER.join()}\n`);
+const known = new Set(readLines(file).map(({ run }) => run));
+const executor = localExecutor({ cores: Number(values.cores) });
+const ready = new Map();
+
+/** Trains and evaluates a run, once; what it starts from first. */
+function done(group, variant, seed) {
+  const key = `${group.name} ${variant.run(seed).name}`;
+  if (!ready.has(key)) ready.set(key, make(group, variant, seed));
+  return ready.get(key);
+}
+
+async function make(group, variant, seed) {
+  let filled;
+  if (group.warmStart !== undefined) {
+    const base = plan.groups.find(({ name }) => name === group.warmStart);
+    filled = { 'problem.warmStart': (await done(base, base.settings[0].variants[0], seed)).job.folder };
+  }
+  // The wait that is best for wait-3 is not known before all seeds of wait-k are done.
+  if (group.atBestWait !== undefined) filled = { [group.atBestWait]: variant.run(seed).config.problem.main };
+  const run = variant.run(seed, filled);
+  const losses = ['evaluate', '--k', WAITS.join(), '--loss', '--split', 'validation', '--threads', '1'];
+  const job = group.name === plan.waitKStar.among ? { ...run.job, after: [...run.job.after, losses] } : run.job;
+  const began = performance.now();
+  const outcome = await executor.submit(job, () => {});
+  if (outcome.state !== 'done') throw new Error(`${run.name}: ${outcome.state} ${outcome.reason ?? ''}`);
+  return { job, run, seconds: (performance.now() - began) / 1000 };
+}
+
+async function write(group, variant, seed) {
+  const { name } = variant.run(seed);
+  if (known.has(name)) return;
+  const { job } = await done(group, variant, seed);
+  const { translations, policies } = readEvaluations(job.folder);
+  const { updates, best } = readResult(job.folder);
+  const losses =
+    group.name === plan.waitKStar.among ? WAITS.map((k) => -readWaitPerformance(job.folder, 'validation', k)) : [];
+  const log = readFileSync(`${job.folder}/timings.jsonl`, 'utf8').trimEnd().split('\n');
+  const training = { updates, loss: -best.performance, seconds: JSON.parse(log.at(-1)).processor, losses };
+  const all = [...translations, ...policies].filter(({ split }) => split === 'test');
+  appendFileSync(file, all.map((figures) => `${lineOf(name, training, figures)}\n`).join(''));
+  console.log(`${name}: ${all.map(({ sacrebleu }) => sacrebleu.toFixed(2)).join(', ')}`);
+}
+
+const tasks = [];
+for (let seed = first; seed <= last; seed++) {
+  for (const group of plan.groups.filter(({ name, seeds }) => wanted.includes(name) && seeds.includes(seed))) {
+    for (const { variants } of group.settings) tasks.push(write(group, variants[0], seed));
+  }
+}
+const failed = (await Promise.allSettled(tasks)).filter(({ status }) => status === 'rejected');
+for (const { reason } of failed) console.error(reason.message);
+process.exit(failed.length === 0 ? 0 : 1);
