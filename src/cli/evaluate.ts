@@ -76,7 +76,11 @@ export function registerEvaluate(program: Command): void {
         .preset('300'),
     )
     .option('--loss', 'translation: only the validation loss under each wait of --k; nothing is translated')
-    .addOption(new Option('--threads <n>', 'threads of the model').argParser(wholeNumber('--threads')).default(2))
+    .addOption(
+      new Option('--threads <n>', 'threads; translations: each with a copy of the model')
+        .argParser(wholeNumber('--threads'))
+        .default(2),
+    )
     .addOption(deviceOption())
     .option('--all', 'print all figures: sacreBLEU, chrF, lengths and all latency metrics')
     .option('--json', 'print the figures as JSON', false)

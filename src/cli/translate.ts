@@ -71,7 +71,9 @@ async function translateCommand(given: string | undefined, flags: TranslateFlags
   }
   // Only here: other verbs need not wait until the runtime is loaded.
   const { Translator } = await import('../translate/decode/translator.js');
-  const translator = await Translator.open(run, { beam: search.beam, threads, device, checkpoint }, flags.models);
+  // The lines of a file are shared among threads; those of a stream come one by one.
+  const division = flags.input !== undefined && (device ?? 'cpu') === 'cpu' ? { workers: threads } : { threads };
+  const translator = await Translator.open(run, { beam: search.beam, device, checkpoint, ...division }, flags.models);
   if (given === undefined) process.stderr.write(`${wrapped(`built-in model, ${builtInModel.about}`)}\n`);
   try {
     const policy = translator.policy(policyText);

@@ -1,4 +1,5 @@
 import type { Ranks } from '../ranks.js';
+import { TaskThread } from '../task-thread.js';
 import {
   type DeviceName,
   type Executable,
@@ -18,16 +19,7 @@ import {
 } from '../tensor/index.js';
 import type { Arena, ParameterSpec } from './arena.js';
 import { Residence, residenceOf, resident } from './residence.js';
-import {
-  batchAxis,
-  floatsOver,
-  gradientName,
-  joinOutputs,
-  samplesOf,
-  shard,
-  shardBounds,
-  TaskThread,
-} from './shards.js';
+import { batchAxis, floatsOver, gradientName, joinOutputs, samplesOf, shard, shardBounds } from './shards.js';
 
 /** A model: a function that declares its parameters while it computes on symbolic inputs. */
 export type Model<I extends InputTypes, O extends Outputs = Outputs> = (
@@ -295,7 +287,7 @@ class Helpers {
     const parameters = arena.names.map((name) => ({ name, shape: arena.shape(name) }));
     const setup: ForwardSetup = { executable, parameters, names, dtype: arena.dtype, sharedValues };
     this.starting = Array.from({ length: this.count }, async () => {
-      this.ready.push(await TaskThread.start(setup, 'forward worker'));
+      this.ready.push(await TaskThread.start('optim/worker.js', setup, 'forward worker'));
     });
     for (const start of this.starting) start.catch((error: unknown) => void this.failures.push(error));
   }

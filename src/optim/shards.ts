@@ -1,8 +1,6 @@
-import { once } from 'node:events';
-import { type MessagePort, Worker } from 'node:worker_threads';
-import { builtFile } from '../files.js';
 import { type FloatKernels, loadKernels, newMemory } from '../kernels.js';
 import type { Ranks } from '../ranks.js';
+import { TaskThread } from '../task-thread.js';
 import {
   bareName,
   type Executable,
@@ -216,84 +214,6 @@ export interface ReplicaSetup {
   readonly sharedGrads: SharedArrayBuffer;
 }
 
-/** A worker thread that answers tasks in the order in which they were sent. */
-export class TaskThread<Task, Result> {
-  private readonly waiting: ((answer: Answer<Result>) => void)[] = [];
-  private failure: string | undefined;
-
-  private constructor(
-    private readonly worker: Worker,
-    private readonly title: string,
-  ) {
-    worker.on('message', (answer: Answer<Result>) => this.settle(answer));
-    worker.on('error', ({ message }) => this.fail(message));
-    worker.on('exit', (code) => this.fail(`it ended with code ${code}`));
-  }
-
-  /** Starts `worker.ts`, which says 'ready' when it is. */
-  static async start<Task, Result>(workerData: object, title: string): Promise<TaskThread<Task, Result>> {
-    const worker = new Worker(builtFile('optim/worker.js'), { workerData });
-    await once(worker, 'message');
-    const seen = new TaskThread<Task, Result>(worker, title);
-    // After adding listeners, which keep the process alive: a process that fails elsewhere must be able to end.
-    worker.unref();
-    return seen;
-  }
-
-  /** Tasks that have been sent and not answered. */
-  get pending(): number {
-    return this.waiting.length;
-  }
-
-  /** @param given buffers of the task to transfer to the thread: they are not copied, and no longer usable here */
-  async run(task: Task, given: readonly ArrayBuffer[] = []): Promise<Result> {
-    const answer = new Promise<Answer<Result>>((resolve) => {
-      if (this.failure === undefined) this.waiting.push(resolve);
-      else resolve({ error: this.failure });
-    });
-    this.worker.ref();
-    this.worker.postMessage(task, [...given]);
-    const { result, error } = await answer;
-    if (result === undefined) throw new Error(`a ${this.title} failed: ${error}`);
-    return result;
-  }
-
-  async stop(): Promise<void> {
-    await this.worker.terminate();
-  }
-
-  private settle(answer: Answer<Result>): void {
-    this.waiting.shift()?.(answer);
-    if (this.waiting.length === 0) this.worker.unref();
-  }
-
-  private fail(error: string): void {
-    this.failure ??= error;
-    for (const resolve of this.waiting.splice(0)) resolve({ error });
-  }
-}
-
-/** What a `TaskThread` sends back. */
-export interface Answer<Result> {
-  readonly result?: Result;
-  readonly error?: string;
-}
-
-/** The thread's side of a `TaskThread`: answers each task with its result, or with the error's message. */
-export function answerTasks<Task, Result>(port: MessagePort, work: (task: Task) => Promise<Result>): void {
-  let last = Promise.resolve();
-  const send = (answer: Answer<Result>): void => port.postMessage(answer);
-  port.on('message', (task: Task) => {
-    last = last
-      .then(() => work(task))
-      .then(
-        (result) => send({ result }),
-        (error: unknown) => send({ error: error instanceof Error ? error.message : String(error) }),
-      );
-  });
-  port.postMessage('ready');
-}
-
 /** A worker thread with a replica of the model, seen from the trainer. */
 export class ReplicaWorker {
   private constructor(
@@ -308,7 +228,11 @@ export class ReplicaWorker {
   }: Omit<ReplicaSetup, 'sharedGrads'> & { readonly gradBytes: number }): Promise<ReplicaWorker> {
     const sharedGrads = new SharedArrayBuffer(gradBytes);
     const data: ReplicaSetup = { ...setup, sharedGrads };
-    const thread = await TaskThread.start<readonly ShardTask[], Record<string, Value>[]>(data, 'training worker');
+    const thread = await TaskThread.start<readonly ShardTask[], Record<string, Value>[]>(
+      'optim/worker.js',
+      data,
+      'training worker',
+    );
     return new ReplicaWorker(thread, floatsOver(sharedGrads, setup.dtype));
   }
 

@@ -1,8 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { answerTasks } from '../task-thread.js';
 import { Session } from '../tensor/index.js';
 import { Arena } from './arena.js';
 import { type ForwardSetup, type ForwardTask, parameterFeeds } from './inference.js';
-import { answerTasks, floatsOver, Replica, type ReplicaSetup, type ShardTask } from './shards.js';
+import { floatsOver, Replica, type ReplicaSetup, type ShardTask } from './shards.js';
 
 /**
  * Entry point of a worker thread. With memory for gradients it answers shards with their outputs; without it

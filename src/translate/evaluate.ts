@@ -69,7 +69,7 @@ export interface TranslationEvaluationOptions
   readonly checkpoint?: CheckpointChoice;
   /** Sentences translated together. Default 64. */
   readonly batch?: number;
-  /** Threads inside one operation. Default 1. */
+  /** Threads that share the sentences; where computation is timed, threads inside one operation. Default 1. */
   readonly threads?: number;
   /** What computes. Default cpu. */
   readonly device?: DeviceChoice;
@@ -137,7 +137,9 @@ export async function evaluateTranslation(
   const { split = 'test', beam = searchDefaults.beam, earlyEnd = searchDefaults.earlyEnd, models = [] } = options;
   const { lengthPenalty = searchDefaults.lengthPenalty, speculate = searchDefaults.speculate } = options;
   const { threads, device, checkpoint = 'best', batch, onProgress, computationAware: clock } = options;
-  const translator = await Translator.open(run, { beam, threads, device, checkpoint }, models);
+  // Where computation is timed, sentences come one by one.
+  const division = clock === undefined && (device ?? 'cpu') === 'cpu' ? { workers: threads } : { threads };
+  const translator = await Translator.open(run, { beam, device, checkpoint, ...division }, models);
   try {
     const policies = options.policies?.flatMap((text) => translator.policies(text)) ?? translator.policies();
     const { language } = translator.target.pipeline.config;

@@ -12,6 +12,25 @@ export interface DecodeOptions extends SearchOptions {
   readonly onProgress?: (done: number) => void;
 }
 
+/** Default of `DecodeOptions.batch`. */
+export const SENTENCES_TOGETHER = 64;
+
+/** Rejects a sentence that is too long for one of the models. */
+export function requireShort(
+  sources: readonly ArrayLike<number>[],
+  models: readonly { readonly maxPositions: number }[],
+): void {
+  const most = Math.min(...models.map(({ maxPositions }) => maxPositions));
+  sources.forEach(({ length }, i) => {
+    if (length > most) throw tooLong(length, most, i + 1);
+  });
+}
+
+/** Places of the sentences, that of the longest first. */
+export function longestFirst(sources: readonly ArrayLike<number>[]): number[] {
+  return sources.map((_, i) => i).sort((a, b) => sources[b].length - sources[a].length || a - b);
+}
+
 /**
  * Translates sentences under any policy as if each were read token by token: at each step all current sentences query
  * their models together, and a finished one makes room for the next. `sources` are token ids that end with `</s>`; the
@@ -21,12 +40,9 @@ export async function decodeBatch(
   models: readonly TokenModel[],
   sources: readonly ArrayLike<number>[],
   policy: Policy,
-  { batch = 64, onProgress, ...options }: DecodeOptions = {},
+  { batch = SENTENCES_TOGETHER, onProgress, ...options }: DecodeOptions = {},
 ): Promise<Decoded[]> {
-  const most = Math.min(...models.map(({ maxPositions }) => maxPositions));
-  sources.forEach(({ length }, i) => {
-    if (length > most) throw tooLong(length, most, i + 1);
-  });
+  requireShort(sources, models);
   // Sentences of similar length go together.
   const waiting = sources.map((_, i) => i).sort((a, b) => sources[b].length - sources[a].length || b - a);
   const results = new Array<Decoded>(sources.length);
@@ -78,13 +94,11 @@ export async function decodeInLockstep(
   model: StepModel,
   sources: readonly ArrayLike<number>[],
   policy: Policy,
-  { batch = 64, onProgress, ...options }: DecodeOptions = {},
+  { batch = SENTENCES_TOGETHER, onProgress, ...options }: DecodeOptions = {},
 ): Promise<Decoded[]> {
-  sources.forEach(({ length }, i) => {
-    if (length > model.maxPositions) throw tooLong(length, model.maxPositions, i + 1);
-  });
-  // The longest first: their arrays have room for the others.
-  const order = sources.map((_, i) => i).sort((a, b) => sources[b].length - sources[a].length || a - b);
+  requireShort(sources, [model]);
+  // Their arrays have room for the others.
+  const order = longestFirst(sources);
   const results = new Array<Decoded>(sources.length);
   const spare: Spare = {};
   for (let start = 0; start < order.length; start += batch) {

@@ -11,7 +11,15 @@ import { firstToken, type Language, type Languages } from '../text/languages.js'
 import { textPipeline } from '../text/pipeline.js';
 import { special } from '../text/vocabulary.js';
 import { decidingAttention, openTrained, trainedMonotonic } from '../trained.js';
-import { type DecodeOptions, decodeBatch, decodeInLockstep } from './batch.js';
+import {
+  type DecodeOptions,
+  decodeBatch,
+  decodeInLockstep,
+  longestFirst,
+  requireShort,
+  SENTENCES_TOGETHER,
+} from './batch.js';
+import { DecodeThreads } from './decode-threads.js';
 import { IncrementalModel } from './incremental-model.js';
 import { type Decoded, searchDefaults, tooLong } from './search.js';
 import { StepModel, type StepProgram } from './step-model.js';
@@ -21,7 +29,13 @@ import { type ArrivingWord, lineIds, type TextSide, TextStream, type TextStreamO
 import type { TokenModel } from './token-model.js';
 
 /** How the models are opened. */
-export type TranslatorOptions = OpenOptions;
+export interface TranslatorOptions extends OpenOptions {
+  /**
+   * Threads that share sentences which are translated together, each with its own copy of the models. They know only
+   * policies that come with the package, or with a module that `node --import` has loaded. Default 1.
+   */
+  readonly workers?: number;
+}
 
 export interface LineOptions extends DecodeOptions {
   /**
@@ -51,6 +65,7 @@ export class Translator {
     private readonly opened: readonly OpenedModel[],
     readonly source: TextSide,
     readonly target: TextSide,
+    private readonly helpers: DecodeThreads | undefined,
   ) {
     this.models = opened.map(({ steps }) => new IncrementalModel(steps));
   }
@@ -61,14 +76,16 @@ export class Translator {
    * @param more runs with the same vocabularies, for policies that choose among several models
    */
   static async open(run: string, options: TranslatorOptions = {}, more: readonly string[] = []): Promise<Translator> {
+    const { workers = 1, ...own } = options;
     const opened: OpenedModel[] = [];
     try {
       for (const folder of [run, ...more]) {
-        opened.push(await openModel(folder, options));
+        opened.push(await openModel(folder, own));
         requireSame(opened[0].languages, opened.at(-1)!.languages, folder);
       }
       const { source, target } = opened[0].languages;
-      return new Translator(opened, await textSide(source), await textSide(target));
+      const helpers = workers === 1 ? undefined : new DecodeThreads(workers - 1, { run, options: own, more });
+      return new Translator(opened, await textSide(source), await textSide(target), helpers);
     } catch (error) {
       await closeAll(opened);
       throw error;
@@ -111,12 +128,46 @@ export class Translator {
   }
 
   /** Sentences of token ids that end with `</s>`, as if each were read token by token. */
-  translate(sources: readonly ArrayLike<number>[], policy: Policy, options?: DecodeOptions): Promise<Decoded[]> {
+  translate(sources: readonly ArrayLike<number>[], policy: Policy, given: DecodeOptions = {}): Promise<Decoded[]> {
     const [{ steps }] = this.opened;
     // A policy that looks at nothing lets sentences write in lockstep, which is faster.
-    const together = policy.look === undefined && !steps.decides && (options?.speculate ?? 0) === 0;
-    if (together) return decodeInLockstep(steps, sources, policy, options);
-    return decodeBatch(this.models, sources, policy, options);
+    const together = policy.look === undefined && !steps.decides && (given.speculate ?? 0) === 0;
+    const here = (some: readonly ArrayLike<number>[], options: DecodeOptions): Promise<Decoded[]> =>
+      together ? decodeInLockstep(steps, some, policy, options) : decodeBatch(this.models, some, policy, options);
+    const { batch = SENTENCES_TOGETHER } = given;
+    if (this.helpers === undefined || sources.length <= batch) return here(sources, given);
+    // Sentences that do not write in lockstep make room for others, so a part should have many more than write together.
+    const many = Math.ceil(sources.length / (PARTS_EACH * (this.helpers.count + 1)));
+    return this.shared(this.helpers, sources, { policy, given, size: together ? batch : Math.max(batch, many) }, here);
+  }
+
+  private async shared(
+    helpers: DecodeThreads,
+    sources: readonly ArrayLike<number>[],
+    { policy, given, size }: { policy: Policy; given: DecodeOptions; size: number },
+    here: (some: readonly ArrayLike<number>[], options: DecodeOptions) => Promise<Decoded[]>,
+  ): Promise<Decoded[]> {
+    requireShort(sources, this.models);
+    const { onProgress, ...options } = given;
+    const order = longestFirst(sources);
+    const places = Array.from({ length: Math.ceil(order.length / size) }, (_, i) =>
+      order.slice(i * size, (i + 1) * size),
+    );
+    const parts = places.map((own) => ({ sources: own.map((i) => sources[i]), policy: policy.name, options }));
+    const results = new Array<Decoded>(sources.length);
+    let done = 0;
+    await helpers.share(
+      parts,
+      (part) => here(part.sources, part.options),
+      (part, decoded) => {
+        places[part].forEach((i, at) => {
+          results[i] = decoded[at];
+        });
+        done += decoded.length;
+        onProgress?.(done);
+      },
+    );
+    return results;
   }
 
   /**
@@ -183,10 +234,14 @@ export class Translator {
   }
 
   /** Releases native memory and threads. */
-  close(): Promise<void> {
-    return closeAll(this.opened);
+  async close(): Promise<void> {
+    await this.helpers?.stop();
+    await closeAll(this.opened);
   }
 }
+
+/** Parts of a text for each thread: the last ones to be done should be small. */
+const PARTS_EACH = 4;
 
 async function textSide(language: Language): Promise<TextSide> {
   return { pipeline: await textPipeline(language.config, language), vocabulary: language.vocabulary };
