@@ -2,11 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'csv-parse/sync';
+import { loadGrid } from '../dist/sweep/index.js';
 
 export const shippedGrid = fileURLToPath(new URL('../configs/sweeps/translation-full.yaml', import.meta.url));
 
 /** The waits of the main table. */
-export const WAITS = [1, 3, 5, 7, 9];
+export const WAITS = loadGrid(shippedGrid).config.waitKStar.for;
 
 /** Figures of an evaluation: column, digits, and where they are in its scores. */
 const FIGURES = {

@@ -16,6 +16,7 @@ import { parseArgs } from 'node:util';
 import { planOf } from '../dist/cli/sweep-run.js';
 import { readEvaluations, readResult, readWaitPerformance } from '../dist/run/index.js';
 import { loadGrid, localExecutor } from '../dist/sweep/index.js';
+import { WARM_START } from '../dist/sweep/plan.js';
 import { HEADER, lineOf, readLines, shippedGrid, WAITS } from './translation-lines.mjs';
 
 const { positionals, values } = parseArgs({
@@ -67,28 +68,27 @@ async function make(group, variant, seed) {
   let filled;
   if (group.warmStart !== undefined) {
     const base = plan.groups.find(({ name }) => name === group.warmStart);
-    filled = { 'problem.warmStart': (await done(base, base.settings[0].variants[0], seed)).job.folder };
+    filled = { [WARM_START]: (await done(base, base.settings[0].variants[0], seed)).folder };
   }
   // The wait that is best for wait-3 is not known before all seeds of wait-k are done.
   if (group.atBestWait !== undefined) filled = { [group.atBestWait]: variant.run(seed).config.problem.main };
   const run = variant.run(seed, filled);
   const losses = ['evaluate', '--k', WAITS.join(), '--loss', '--split', 'validation', '--threads', '1'];
   const job = group.name === plan.waitKStar.among ? { ...run.job, after: [...run.job.after, losses] } : run.job;
-  const began = performance.now();
   const outcome = await executor.submit(job, () => {});
   if (outcome.state !== 'done') throw new Error(`${run.name}: ${outcome.state} ${outcome.reason ?? ''}`);
-  return { job, run, seconds: (performance.now() - began) / 1000 };
+  return job;
 }
 
 async function write(group, variant, seed) {
   const { name } = variant.run(seed);
   if (known.has(name)) return;
-  const { job } = await done(group, variant, seed);
-  const { translations, policies } = readEvaluations(job.folder);
-  const { updates, best } = readResult(job.folder);
+  const { folder } = await done(group, variant, seed);
+  const { translations, policies } = readEvaluations(folder);
+  const { updates, best } = readResult(folder);
   const losses =
-    group.name === plan.waitKStar.among ? WAITS.map((k) => -readWaitPerformance(job.folder, 'validation', k)) : [];
-  const log = readFileSync(`${job.folder}/timings.jsonl`, 'utf8').trimEnd().split('\n');
+    group.name === plan.waitKStar.among ? WAITS.map((k) => -readWaitPerformance(folder, 'validation', k)) : [];
+  const log = readFileSync(`${folder}/timings.jsonl`, 'utf8').trimEnd().split('\n');
   const training = { updates, loss: -best.performance, seconds: JSON.parse(log.at(-1)).processor, losses };
   const all = [...translations, ...policies].filter(({ split }) => split === 'test');
   appendFileSync(file, all.map((figures) => `${lineOf(name, training, figures)}\n`).join(''));

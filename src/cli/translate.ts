@@ -70,9 +70,9 @@ async function translateCommand(given: string | undefined, flags: TranslateFlags
     throw new InputError(`expected at most the beam of ${search.beam}, found ${nbest}`, { key: '--nbest' });
   }
   // Only here: other verbs need not wait until the runtime is loaded.
-  const { Translator } = await import('../translate/decode/translator.js');
+  const { sharedAmong, Translator } = await import('../translate/decode/translator.js');
   // The lines of a file are shared among threads; those of a stream come one by one.
-  const division = flags.input !== undefined && (device ?? 'cpu') === 'cpu' ? { workers: threads } : { threads };
+  const division = flags.input === undefined ? { threads } : sharedAmong(threads, device);
   const translator = await Translator.open(run, { beam: search.beam, device, checkpoint, ...division }, flags.models);
   if (given === undefined) process.stderr.write(`${wrapped(`built-in model, ${builtInModel.about}`)}\n`);
   try {

@@ -38,7 +38,7 @@ import {
   unitDelays,
   writtenText,
 } from './decode/text-stream.js';
-import { type TimedDecoded, Translator } from './decode/translator.js';
+import { sharedAmong, type TimedDecoded, Translator } from './decode/translator.js';
 import { fileNameOf } from './policies/index.js';
 import type { Policy } from './policies/policy.js';
 import { lowercase } from './text/pipeline.js';
@@ -69,7 +69,7 @@ export interface TranslationEvaluationOptions
   readonly checkpoint?: CheckpointChoice;
   /** Sentences translated together. Default 64. */
   readonly batch?: number;
-  /** Threads that share the sentences; where computation is timed, threads inside one operation. Default 1. */
+  /** Threads that share the sentences, as `workers` of a translator; those of an operation if it is timed. Default 1. */
   readonly threads?: number;
   /** What computes. Default cpu. */
   readonly device?: DeviceChoice;
@@ -138,7 +138,7 @@ export async function evaluateTranslation(
   const { lengthPenalty = searchDefaults.lengthPenalty, speculate = searchDefaults.speculate } = options;
   const { threads, device, checkpoint = 'best', batch, onProgress, computationAware: clock } = options;
   // Where computation is timed, sentences come one by one.
-  const division = clock === undefined && (device ?? 'cpu') === 'cpu' ? { workers: threads } : { threads };
+  const division = clock === undefined ? sharedAmong(threads, device) : { threads };
   const translator = await Translator.open(run, { beam, device, checkpoint, ...division }, models);
   try {
     const policies = options.policies?.flatMap((text) => translator.policies(text)) ?? translator.policies();

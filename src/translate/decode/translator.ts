@@ -56,6 +56,11 @@ export interface ScoredText {
   readonly score: number;
 }
 
+/** How threads are best used for sentences that are translated together: on the CPU each translates its own. */
+export function sharedAmong(threads: number | undefined, device: DeviceChoice = 'cpu'): TranslatorOptions {
+  return device === 'cpu' ? { workers: threads } : { threads };
+}
+
 /** The models of one or more runs together with their languages: text in, text out, under any policy. */
 export class Translator {
   /** The models for policies, in the order of the runs. */
