@@ -73,7 +73,7 @@ async function make(group, variant, seed) {
   // The wait that is best for wait-3 is not known before all seeds of wait-k are done.
   if (group.atBestWait !== undefined) filled = { [group.atBestWait]: variant.run(seed).config.problem.main };
   const run = variant.run(seed, filled);
-  const losses = ['evaluate', '--k', WAITS.join(), '--loss', '--split', 'validation', '--threads', '1'];
+  const losses = ['evaluate', '--k', WAITS.join(), '--loss', '--split', plan.waitKStar.split, '--threads', '1'];
   const job = group.name === plan.waitKStar.among ? { ...run.job, after: [...run.job.after, losses] } : run.job;
   const outcome = await executor.submit(job, () => {});
   if (outcome.state !== 'done') throw new Error(`${run.name}: ${outcome.state} ${outcome.reason ?? ''}`);
@@ -87,7 +87,7 @@ async function write(group, variant, seed) {
   const { translations, policies } = readEvaluations(folder);
   const { updates, best } = readResult(folder);
   const losses =
-    group.name === plan.waitKStar.among ? WAITS.map((k) => -readWaitPerformance(folder, 'validation', k)) : [];
+    group.name === plan.waitKStar.among ? WAITS.map((k) => -readWaitPerformance(folder, plan.waitKStar.split, k)) : [];
   const log = readFileSync(`${folder}/timings.jsonl`, 'utf8').trimEnd().split('\n');
   const training = { updates, loss: -best.performance, seconds: JSON.parse(log.at(-1)).processor, losses };
   const all = [...translations, ...policies].filter(({ split }) => split === 'test');
