@@ -25,6 +25,23 @@ export async function readCsvRows(file: string, delimiter: string, row: CsvRow):
   }
 }
 
+/** The first rows of a CSV file, gzipped where its name ends in `.gz`. */
+export async function firstCsvRows(file: string, delimiter: string, count: number): Promise<string[][]> {
+  const input = createReadStream(file);
+  const text = isGzip(file) ? input.pipe(createGunzip()) : input;
+  const parser = text.pipe(parse({ ...COMMON, delimiter, to: count }));
+  const fail = (error: Error) => parser.destroy(error);
+  input.on('error', fail);
+  text.on('error', fail);
+  try {
+    return (await parser.toArray()) as string[][];
+  } catch (error) {
+    throw csvFault(error, file);
+  } finally {
+    input.destroy();
+  }
+}
+
 /** The rows of a CSV file, gzipped where its name ends in `.gz`, in UTF-8 or else Latin-1; blanks around cells are trimmed. */
 export function readCsvTable(file: string): { readonly cells: readonly string[]; readonly line: number }[] {
   const rows: { cells: readonly string[]; line: number }[] = [];
@@ -56,10 +73,11 @@ export function isCsvName(name: string): boolean {
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 const MISSING = /^(|nan|null|none|na|n\/a|\.)$/i;
 
+const COMMON: Options = { bom: true, skip_empty_lines: true };
+
 function taking(row: CsvRow): Options {
   return {
-    bom: true,
-    skip_empty_lines: true,
+    ...COMMON,
     // The record is used here and not kept: null drops it.
     on_record: (cells: string[], { lines }) => {
       row(cells, lines);

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
-import { isCsvName } from '../csv.js';
 import { InputError } from '../errors.js';
-import { fileLines, writeFileAtomic } from '../files.js';
+import { writeFileAtomic } from '../files.js';
+import type { PriceSource } from '../forecast/formats/describe.js';
 import type { Extent } from '../schedule/index.js';
 import { wrapped } from '../text-table.js';
 import { positiveNumber, wholeNumber } from './flags.js';
@@ -95,39 +95,9 @@ async function draftOf(data: string): Promise<Draft> {
     throw new InputError(`there is no such file, expected ${WHAT.replace('\n', ' ')}`, { file: data });
   const quoted = JSON.stringify(data);
   if (existsSync(join(data, 'corpus.json'))) return translationDraft(`{from: corpus, folder: ${quoted}}`);
-  const { recognisedFormat } = await import('../forecast/formats/index.js');
-  const format = recognisedFormat(data)?.schema.shape.format.value;
-  if (format !== undefined && !isCsvName(data)) return pricesDraft(format, quoted, data);
-  // Its columns distinguish prices from other series.
-  const columns = columnsOf(data);
-  if (!columns.some(({ ours }) => ours === 'close')) return seriesDraft(`{format: csv, path: ${quoted}}`);
-  const renamed = columns.filter(({ ours, name }) => ours !== undefined && ours !== name);
-  const names = renamed.map(({ ours, name }) => `${ours}: ${JSON.stringify(name)}`).join(', ');
-  return pricesDraft('csv', quoted, data, renamed.length === 0 ? '' : `, columns: {${names}}`);
-}
-
-/** What else vendors call the columns of prices. */
-const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
-  date: ['day', 'datetime', 'time', 'timestamp'],
-  symbol: ['ticker', 'instrument', 'code', 'stock'],
-  open: [],
-  high: [],
-  low: [],
-  close: [],
-  volume: ['vol'],
-};
-
-function columnsOf(file: string): { name: string; ours: string | undefined }[] {
-  const [first] = fileLines(file);
-  const text = first?.bytes?.toString('utf8') ?? '';
-  const named =
-    (name: string) =>
-    ([ours, others]: [string, readonly string[]]) =>
-      [ours, ...others].includes(name.toLowerCase());
-  return text.split(',').map((cell) => {
-    const name = cell.trim().replace(/^"(.*)"$/, '$1');
-    return { name, ours: Object.entries(SYNONYMS).find(named(name))?.[0] };
-  });
+  const { describePrices } = await import('../forecast/formats/describe.js');
+  const prices = await describePrices(data);
+  return prices === undefined ? seriesDraft(`{format: csv, path: ${quoted}}`) : pricesDraft(prices);
 }
 
 function translationDraft(data: string): Draft {
@@ -183,23 +153,26 @@ function forecastDraft(data: string, split: Split, small = true): Draft {
 }
 
 /** The user's prices: the first 60 % of the days for training, 20 % for validation, 20 % for testing. */
-async function pricesDraft(format: string, quoted: string, path: string, columns = ''): Promise<Draft> {
+async function pricesDraft(source: PriceSource): Promise<Draft> {
   const { dataSchema, openPanel } = await import('../forecast/formats/index.js');
-  const { parse } = await import('yaml');
-  const text = `{format: ${format}, path: ${quoted}${columns}}`;
-  const { calendar } = (await openPanel(dataSchema().parse(parse(text)), { kind: 'ohlcv', window: 1 })).panel;
-  const border = (share: number) => Math.floor(share * calendar.length);
-  const [validation, test] = [border(0.6), border(0.8)];
+  const { stringify } = await import('yaml');
+  const { panel } = await openPanel(dataSchema().parse(source), { kind: 'ohlcv', window: 1 });
+  const { calendar } = panel;
   if (calendar.length < 100) {
-    throw new InputError(`it has ${calendar.length} days, expected 100 or more`, { file: path });
+    throw new InputError(`it has ${calendar.length} days or bars, expected 100 or more`, { file: source.path });
   }
-  const days = (first: number, end: number) => [calendar[first], calendar[end - 1]] as const;
   const window = calendar.length < 500 ? 10 : 60;
-  const split = {
-    train: days(window, validation),
-    validation: days(validation, test),
-    test: days(test, calendar.length),
-  };
+  const dayOf = (bar: number) => calendar[bar].slice(0, 'YYYY-MM-DD'.length);
+  /** Where each day begins in the calendar, which within a day has several bars. */
+  const begins = [...calendar.keys()].filter((bar) => bar === 0 || dayOf(bar) !== dayOf(bar - 1));
+  const border = (share: number) => Math.floor(share * begins.length);
+  const borders = [begins.findIndex((bar) => bar >= window), border(0.6), border(0.8), begins.length];
+  const part = (i: number) => [dayOf(begins[borders[i]]), dayOf(begins[borders[i + 1] - 1])] as const;
+  if (borders[0] < 0 || borders.some((day, i) => i > 0 && day <= borders[i - 1])) {
+    throw new InputError(`it has bars of ${begins.length} days, too few to split them`, { file: source.path });
+  }
+  const split = { train: part(0), validation: part(1), test: part(2) };
+  const text = stringify(source, { collectionStyle: 'flow', flowCollectionPadding: false, lineWidth: 0 }).trimEnd();
   return forecastDraft(text, split, window === 10);
 }
 

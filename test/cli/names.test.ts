@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { trainConfigSchema } from '../../src/problems/index.js';
@@ -109,4 +110,41 @@ test('tcts init writes a configuration that can be trained', { timeout: 120_000 
   expect(again).toMatchObject({ code: 1, stderr: 'tcts: words.yaml: it already exists: choose another name\n' });
   const missing = await tcts(folder, 'init', 'other.yaml', '--main', '3');
   expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('give --data, --minutes') });
+});
+
+test('tcts init reads a folder of vendor files, and bars within a day, as they come', { timeout: 60_000 }, async () => {
+  const folder = temporaryFolder();
+  const dayAfter = (t: number) => new Date(Date.parse('2020-01-01') + t * 864e5).toISOString().slice(0, 10);
+  const close = (t: number, i: number) => 10 + Math.sin(t + i);
+  mkdirSync(join(folder, 'yahoo'));
+  for (const [i, name] of ['A', 'B', 'C'].entries()) {
+    const rows = Array.from({ length: 120 }, (_, t) => `${dayAfter(t)},11,12,9,${close(t, i)},${close(t, i) / 2},500`);
+    const text = ['Date,Open,High,Low,Close,Adj Close,Volume', ...rows, ''].join('\n');
+    writeFileSync(join(folder, 'yahoo', `${name}.csv.gz`), gzipSync(text));
+  }
+  // Five bars on each of 40 days.
+  const bars = Array.from({ length: 200 }, (_, t) => {
+    const time = `${dayAfter(Math.floor(t / 5))}T${10 + (t % 5)}:30`;
+    return ['A', 'B', 'C'].map((name, i) => `${time},${name},${close(t, i)},12,9,${close(t + 1, i)},500`);
+  });
+  writeFileSync(join(folder, 'bars.csv'), ['time,symbol,open,high,low,close,volume', ...bars.flat(), ''].join('\n'));
+
+  for (const data of ['yahoo', 'bars.csv']) {
+    const file = `${data.replace('.csv', '')}.yaml`;
+    const written = await tcts(folder, 'init', file, '--data', data, '--main', '1', '--minutes', '0.01');
+    expect({ data, ...written }).toMatchObject({ code: 0 });
+    const name = ['--set', `name=${data}`];
+    expect(await tcts(folder, 'train', file, ...short, ...name)).toMatchObject({ code: 0, stderr: '' });
+  }
+  const problem = (file: string) => parse(readFileSync(join(folder, file), 'utf8')).problem;
+  expect(problem('yahoo.yaml').data).toEqual({ format: 'csv', path: 'yahoo', columns: { adjusted: 'Adj Close' } });
+  // Days, not bars: the window of 10 bars is two days, 60 and 80 % of 40 days are 24 and 32.
+  expect(problem('bars.yaml')).toMatchObject({
+    data: { format: 'csv', path: 'bars.csv', columns: { date: 'time' }, intraday: true },
+    split: {
+      train: [dayAfter(2), dayAfter(23)],
+      validation: [dayAfter(24), dayAfter(31)],
+      test: [dayAfter(32), dayAfter(39)],
+    },
+  });
 });

@@ -333,9 +333,8 @@ export interface ForecastComparison {
 export function compareForecasts(run: string, against: string, evaluation: string): ForecastComparison {
   const folders = [run, against].map((folder) => join(folder, 'evaluation', evaluation));
   if (!existsSync(folders[1])) {
-    throw new InputError(`it has no evaluation to compare with, expected that of: tcts evaluate ${against}`, {
-      file: folders[1],
-    });
+    const first = `tcts evaluate ${against}, with the same part, data and days`;
+    throw new InputError(`it has no evaluation to compare with, expected that of: ${first}`, { file: folders[1] });
   }
   const [own, other] = folders.map((folder) => readDaily(join(folder, 'daily.csv')));
   requireSameData(folders[0], folders[1]);

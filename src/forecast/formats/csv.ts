@@ -31,7 +31,7 @@ export const csv = dataFormat({
   title: 'CSV',
   recognises: (path, isFolder) => isFolder || isCsvName(path),
   read,
-  files: (source) => [...filesOf(source.path), ...(source.members === undefined ? [] : [source.members])],
+  files: (source) => [...csvFiles(source.path), ...(source.members === undefined ? [] : [source.members])],
 });
 
 /** Reads prices from a CSV file or a folder of them. */
@@ -48,13 +48,14 @@ export function readCsv(source: ReaderOptions<typeof schema>, options: ReadOptio
 async function read(source: CsvSource, options: ReadOptions): Promise<Reading> {
   const table = new TableInput(source, options);
   const isOne = !isFolder(source.path);
-  for (const file of filesOf(source.path)) {
+  for (const file of csvFiles(source.path)) {
     await table.read(file, isOne ? undefined : basename(file).replace(/\.csv(\.gz)?$/i, ''));
   }
   return table.finish();
 }
 
-function filesOf(path: string): readonly string[] {
+/** The CSV file itself, or the files of a folder. */
+export function csvFiles(path: string): readonly string[] {
   if (!isFolder(path)) return [path];
   const names = readdirSync(path).filter(isCsvName).sort();
   if (names.length === 0) throw new InputError('there is no CSV file in this folder', { file: path });
@@ -147,7 +148,7 @@ class TableInput {
       row = cells;
       line = at;
       if (columns === undefined) {
-        columns = findColumns(cells, this.source, this.options, stock === undefined, file, line);
+        columns = findColumns(cells, this.source, this.options, this.notes, stock === undefined, file, line);
         this.open(columns, file);
         return;
       }

@@ -60,8 +60,9 @@ async function read(source: ParquetSource, options: ReadOptions, patience = 10_0
 async function readRows(source: ParquetSource, options: ReadOptions, decoder: ParquetDecoder): Promise<Reading> {
   const file = source.path;
   const { columns: names, ranges } = await decoder.outline();
-  const columns = findColumns(names, source, options, true, file);
-  const table = new RowTable(source, columns.fields, new Notes());
+  const notes = new Notes();
+  const columns = findColumns(names, source, options, notes, true, file);
+  const table = new RowTable(source, columns.fields, notes);
   const groups = new GroupNumbers();
   for (const { rowStart, rowEnd } of ranges) {
     const read = async (at: number): Promise<DecodedArray> => {

@@ -24,11 +24,15 @@ export interface Columns {
   readonly at: readonly number[];
 }
 
+/** What vendors call a close adjusted for splits and dividends, next to prices as quoted. */
+export const ADJUSTED = /^adj(usted|\.)?[ _]?close$/i;
+
 /** Finds our columns among the source's names. */
 export function findColumns(
   names: readonly string[],
   source: TableSource,
   options: ReadOptions,
+  notes: Notes,
   needsSymbol: boolean,
   file: string,
   line?: number,
@@ -54,6 +58,15 @@ export function findColumns(
   const twice = fields.find((field, i) => fields.indexOf(field) !== i);
   if (twice !== undefined) {
     throw new InputError(`"${twice}" is a column of prices already`, { key: 'problem.features.columns' });
+  }
+  const used = [...fields, ...Object.values(source.columns ?? {}), ...Object.values(options.named ?? {})];
+  const isUsed = (name: string) => used.some((one) => one?.trim().toLowerCase() === name.trim().toLowerCase());
+  const ignored = names.find((name) => ADJUSTED.test(name.trim()) && !isUsed(name));
+  if (ignored !== undefined) {
+    notes.add(
+      `file whose column "${ignored}" is not used (columns: {adjusted: ${ignored}} adjusts prices by it)`,
+      file,
+    );
   }
   const named = find('symbol', false);
   return {
