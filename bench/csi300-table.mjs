@@ -1,6 +1,6 @@
 // The tables of docs/results/csi300.md from its lines of runs, by the report's own code: each line becomes a run as
 // `tcts report` would have read it from a folder.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { markdownBlock } from '../dist/report/files.js';
@@ -11,7 +11,6 @@ import { isPapersMethod } from '../dist/report/view.js';
 import { countRuns, loadGrid } from '../dist/sweep/index.js';
 
 const configs = (name) => fileURLToPath(new URL(`../configs/${name}`, import.meta.url));
-const [BEGIN, END] = ['<!-- tables: begin -->', '<!-- tables: end -->'];
 
 /** Markdown with the tables of Table 3 and ICIR beside the paper's, and the tests over seeds and days. */
 export function tables(file) {
@@ -31,14 +30,6 @@ export function tables(file) {
   const counts = { table: 0, figure: 0 };
   const all = [...blocks, differencesBlock(data, tested, 'csi300')].map((block) => markdownBlock(block, counts));
   return [summary(lines, tested), ...all].join('\n\n');
-}
-
-/** Puts the tables between the two marks of a page. */
-export function writeTables(page, text) {
-  const whole = readFileSync(page, 'utf8');
-  const [from, to] = [whole.indexOf(BEGIN), whole.indexOf(END)];
-  if (from < 0 || to < from) throw new Error(`${page}: expected the lines ${BEGIN} and ${END}`);
-  writeFileSync(page, `${whole.slice(0, from + BEGIN.length)}\n${text}\n${whole.slice(to)}`);
 }
 
 function readLines(file) {

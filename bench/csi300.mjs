@@ -15,6 +15,8 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { seedList } from '../dist/cli/sweep.js';
+import { showTables } from './page-tables.mjs';
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
@@ -27,10 +29,8 @@ const { positionals, values } = parseArgs({
 });
 const [file, arms, mains, seeds] = positionals;
 if (file !== undefined && (values.table || values.write !== undefined)) {
-  const { tables, writeTables } = await import('./csi300-table.mjs');
-  const text = tables(file);
-  if (values.write === undefined) console.log(text);
-  else writeTables(values.write, text);
+  const { tables } = await import('./csi300-table.mjs');
+  showTables(tables(file), values.write);
   process.exit(0);
 }
 if (seeds === undefined || values.data === undefined) {
@@ -42,13 +42,6 @@ const tool = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const config = fileURLToPath(new URL('../configs/csi300.yaml', import.meta.url));
 const FIGURES = ['RankIC', 'RankICIR', 'IC', 'ICIR', 'MSE', 'zMSE'];
 const HEADER = ['arm', 'main', 'seed', 'updates', 'best', 'validation loss', ...FIGURES, 'seconds', 'RankIC by day'];
-
-/** `2`, `1-3` or `1,2`. */
-const listed = (text) =>
-  text.split(',').flatMap((part) => {
-    const [first, last = first] = part.split('-').map(Number);
-    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
-  });
 
 const done = () =>
   existsSync(file)
@@ -74,8 +67,8 @@ function settings(arm) {
 
 const [part, parts] = values.part.split('/').map(Number);
 let place = 0;
-for (const seed of listed(seeds)) {
-  for (const main of listed(mains)) {
+for (const seed of seedList(seeds)) {
+  for (const main of seedList(mains)) {
     for (const arm of arms.split(',')) {
       if (place++ % parts !== part - 1 || done().includes([arm, main, seed].join())) continue;
       const run = join('csi300-runs', `${arm.replace(' ', '-')}-main${main}-seed${seed}`);

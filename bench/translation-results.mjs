@@ -13,10 +13,12 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { seedList } from '../dist/cli/sweep.js';
 import { planOf } from '../dist/cli/sweep-run.js';
 import { readEvaluations, readResult, readWaitPerformance } from '../dist/run/index.js';
 import { loadGrid, localExecutor } from '../dist/sweep/index.js';
 import { WARM_START } from '../dist/sweep/plan.js';
+import { showTables } from './page-tables.mjs';
 import { HEADER, lineOf, readLines, shippedGrid, WAITS } from './translation-lines.mjs';
 
 const { positionals, values } = parseArgs({
@@ -34,10 +36,7 @@ const { positionals, values } = parseArgs({
 const [file] = positionals;
 if (file !== undefined && values.table !== undefined) {
   const { tables } = await import('./translation-tables.mjs');
-  const { writeTables } = await import('./csi300-table.mjs');
-  const text = tables(file, values.table);
-  if (values.write === undefined) console.log(text);
-  else writeTables(values.write, text);
+  showTables(tables(file, values.table), values.write);
   process.exit(0);
 }
 if (file === undefined || values.data === undefined) {
@@ -47,7 +46,6 @@ if (file === undefined || values.data === undefined) {
   process.exit(1);
 }
 
-const [first, last = first] = values.seeds.split('-').map(Number);
 const plan = planOf(loadGrid(shippedGrid), { set: values.set, data: values.data, out: 'translation-runs' });
 const wanted = values.groups?.split(',') ?? plan.groups.map(({ name }) => name);
 const unknown = wanted.find((name) => plan.groups.every((group) => group.name !== name));
@@ -96,7 +94,7 @@ async function write(group, variant, seed) {
 }
 
 const tasks = [];
-for (let seed = first; seed <= last; seed++) {
+for (const seed of seedList(values.seeds)) {
   for (const group of plan.groups.filter(({ name, seeds }) => wanted.includes(name) && seeds.includes(seed))) {
     for (const { variants } of group.settings) tasks.push(write(group, variants[0], seed));
   }

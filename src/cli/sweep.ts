@@ -82,7 +82,7 @@ export function requireData(path: string, what: string): void {
 }
 
 /** `1,2,5` or `201-205` or both. */
-function seedList(text: string): number[] {
+export function seedList(text: string): number[] {
   const seeds = text.split(',').flatMap((part) => {
     const [, first, last = first] = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(part.trim()) ?? [];
     const count = Number(last) - Number(first) + 1;
