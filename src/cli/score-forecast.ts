@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
 import { z } from 'zod';
+import { csvNumber } from '../csv.js';
 import { InputError } from '../errors.js';
 import { dailyScores, type ForecastDay, forecastScores, neutralised } from '../metrics/index.js';
 import { neutraliseOption } from './flags.js';
@@ -33,8 +34,8 @@ Example:
   tcts score forecast predictions.csv --prediction score --label return --json
 
 IC is the mean daily Pearson correlation, RankIC Spearman's, ICIR and RankICIR mean / standard deviation over days, MSE
-is taken over all pairs, zMSE over per-day z-scores. An empty cell is a missing value: its pair is left out. days counts
-the days with a defined IC.`,
+is taken over all pairs, zMSE over per-day z-scores. An empty cell, NaN, null, None, NA, N/A or . is a missing value: its
+pair is left out. days counts the days with a defined IC.`,
     )
     .action(async (path: string, flags: ForecastFlags) => {
       const days = parseForecast(await readInput(path), { ...flags, ...neutralColumns(flags.neutralise) });
@@ -76,7 +77,7 @@ export interface ForecastColumns {
   readonly beta?: string;
 }
 
-/** Reads a table of predictions and labels into days, in the order of their first row. An empty cell or `nan` is NaN. */
+/** Reads a table of predictions and labels into days, in the order of their first row. A missing value is NaN. */
 export function parseForecast({ name, bytes }: ScoreInput, columns: ForecastColumns): ForecastDay[] {
   const days = new Map<string, Rows>();
   let header: string[] | undefined;
@@ -186,12 +187,10 @@ function findColumns(header: readonly string[], columns: ForecastColumns, file: 
 /** Squares of larger values, and their sums, are infinite. */
 const LARGEST = 1e150;
 
-const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-
 function readNumber(text: string, where: { file: string; line: number; key: string }): number {
-  if (text === '' || text.toLowerCase() === 'nan') return Number.NaN;
-  const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
-  if (Math.abs(value) <= LARGEST) return value;
-  if (!Number.isNaN(value)) throw new InputError(`${text} is too large, expected at most ${LARGEST} in size`, where);
-  throw new InputError(`expected a number or an empty cell, found ${text}`, where);
+  const value = csvNumber(text);
+  if (value === undefined) throw new InputError(`expected a number or an empty cell, found ${text}`, where);
+  if (Math.abs(value) > LARGEST)
+    throw new InputError(`${text} is too large, expected at most ${LARGEST} in size`, where);
+  return value;
 }

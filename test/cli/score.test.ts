@@ -381,7 +381,8 @@ describeWithShared('tcts score forecast', () => {
 
 describe('tcts score forecast', () => {
   it('has null where a figure is undefined, and exactly the keys that are promised', async () => {
-    const path = file('one.csv', 'date,instrument,prediction,label\n2020-01-02,A,1,\n2020-01-02,B,NaN,2\n');
+    const rows = ['A,1,', 'B,NaN,2', 'C,null,2', 'D,1,NA', 'E,.,2'].map((cells) => `2020-01-02,${cells}\n`);
+    const path = file('one.csv', `date,instrument,prediction,label\n${rows.join('')}`);
     expect(await scoreJson('forecast', path)).toEqual({
       IC: null,
       ICIR: null,
