@@ -1,7 +1,7 @@
 import { InputError } from '../errors.js';
 import { openRun } from '../run/index.js';
 import { wrapped } from '../text-table.js';
-import { lineIds, type TextStream } from '../translate/decode/text-stream.js';
+import { type ArrivingWord, arrivingWords, lineIds, type TextStream } from '../translate/decode/text-stream.js';
 import type { Translator } from '../translate/decode/translator.js';
 import { exampleSentences } from '../translate/examples.js';
 import { special } from '../translate/text/vocabulary.js';
@@ -14,8 +14,9 @@ export interface LiveTerminal {
 }
 
 /**
- * Translates while the user types: each word when its space is typed, the rest with Enter. Typed text can be
- * corrected; the sentence is then read again from its first word. Ends with Ctrl-C or Ctrl-D.
+ * Translates while the user types: each word when its space is typed, or each character if the source is read by
+ * characters; the rest with Enter. Typed text can be corrected; the sentence is then read again from its first word.
+ * Ends with Ctrl-C or Ctrl-D.
  */
 export async function translateLive(
   run: string,
@@ -24,7 +25,9 @@ export async function translateLive(
   { input, output }: LiveTerminal = { input: process.stdin, output: process.stdout },
 ): Promise<void> {
   const sentence = new LiveSentence(translator, begin, output);
-  const how = 'each word is translated when its space is typed; Enter ends a sentence, Ctrl-C the program.';
+  const unit = translator.source.pipeline.byCharacter ? 'character' : 'word';
+  const when = unit === 'word' ? 'its space' : 'it';
+  const how = `each ${unit} is translated when ${when} is typed; Enter ends a sentence, Ctrl-C the program.`;
   output.write(`${wrapped(`${begin().policy.name}: ${how}`, 79)}\n${exampleOf(run, translator)}\n`);
   sentence.draw();
   input.setRawMode(true);
@@ -53,8 +56,8 @@ const ESCAPES = /\x1b(\[[0-9;?]*[ -/]*[@-~]|O.|.)?/g;
 /** A sentence that is being typed, with its translation below it. */
 class LiveSentence {
   private typed = '';
-  /** The words that the stream has been given. */
-  private given: string[] = [];
+  /** The words, or characters, that the stream has been given. */
+  private given: ArrivingWord[] = [];
   private stream: TextStream | undefined;
   private translation = '';
   private problem = '';
@@ -87,8 +90,10 @@ class LiveSentence {
   /** The prompt with what was typed, the translation, and the words that the model does not know. */
   draw(): void {
     const { bold, dim, yellow } = colorsFor(this.output);
-    const unknown = [...new Set(this.words().filter((word) => this.isUnknown(word)))];
-    const marked = this.typed.split(' ').map((word) => (unknown.includes(word) ? yellow(word) : word));
+    const unknown = this.unknown();
+    const { byCharacter } = this.translator.source.pipeline;
+    const pieces = byCharacter ? Array.from(this.typed) : this.typed.split(' ');
+    const marked = pieces.map((piece) => (unknown.includes(piece) ? yellow(piece) : piece));
     const note = this.problem || (unknown.length === 0 ? '' : `unknown to the model: ${unknown.join(', ')}`);
     const typedRows = rowsOf(`> ${this.typed}`, this.output.columns);
     const belowRows =
@@ -98,7 +103,7 @@ class LiveSentence {
     const below = `\n  ${bold(this.translation)}${note === '' ? '' : `\n  ${dim(note)}`}`;
     // Back to the end of what was typed.
     const column = ((2 + widthOf(this.typed) - 1) % (this.output.columns || 80)) + 1;
-    this.output.write(`> ${marked.join(' ')}${below}\x1b[${belowRows}A\r\x1b[${column}C`);
+    this.output.write(`> ${marked.join(byCharacter ? '' : ' ')}${below}\x1b[${belowRows}A\r\x1b[${column}C`);
     this.above = typedRows - 1;
   }
 
@@ -132,29 +137,32 @@ class LiveSentence {
   /** Gives the stream the words that are complete; a changed word makes it begin again. */
   private async catchUp(): Promise<void> {
     const words = this.words();
-    const same = this.given.every((word, i) => word === words[i]) && this.given.length <= words.length;
+    const same = this.given.every(({ word, joined }, i) => word === words[i]?.word && joined === words[i].joined);
     if (!same) Object.assign(this, { given: [], stream: undefined, translation: '', problem: '' });
-    for (const word of words.slice(this.given.length)) {
-      this.given.push(word);
+    for (const arriving of words.slice(this.given.length)) {
+      this.given.push(arriving);
       if (this.problem !== '') continue;
       this.stream ??= this.begin();
       const { stream } = this;
       await this.attempt(async () => {
-        this.translation += await stream.push(word);
+        this.translation += await stream.push(arriving.word, arriving.joined);
       });
     }
   }
 
-  /** What is complete: each word with a space after it. */
-  private words(): string[] {
-    return this.typed
-      .split(' ')
-      .slice(0, -1)
-      .filter((word) => word !== '');
+  /** What is complete: each word with a space after it, or every character. */
+  private words(): ArrivingWord[] {
+    const { source } = this.translator;
+    return arrivingWords(source, source.pipeline.byCharacter ? this.typed : this.typed.replace(/[^ ]*$/u, ''));
   }
 
-  private isUnknown(word: string): boolean {
-    return lineIds(this.translator.source, word).includes(special.unk);
+  /** Words of what is complete, or its tokens, that the model does not know. */
+  private unknown(): string[] {
+    const { source } = this.translator;
+    const words = this.words().map(({ word }) => word);
+    const units = source.pipeline.byCharacter ? source.pipeline.words(this.typed) : words;
+    const isUnknown = (unit: string): boolean => lineIds(source, unit).includes(special.unk);
+    return [...new Set(units)].filter((unit) => unit.trim() !== '' && isUnknown(unit));
   }
 
   /** Reports a sentence that is too long for the model; the user can shorten it. */

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { InputError } from '../errors.js';
 import { readBytes, readText } from '../files.js';
-import { latencyUnit } from '../metrics/index.js';
+import { bleuTokenizer, latencyUnit } from '../metrics/index.js';
 import { Progress } from '../run/progress.js';
 import type { CorpusSummary, SideSummary } from '../translate/corpus/corpus.js';
 import { defaultFilters, filterReasons } from '../translate/corpus/encode-split.js';
@@ -229,6 +229,8 @@ function request(flags: Flags, side: Side): LanguageRequest {
   const sentencePiece = spmFile === undefined ? undefined : readBytes(spmFile);
   if (sentencePiece !== undefined) sentencePieceTokenizer(sentencePiece, spmFile);
   const usesBpe = flags.bpe !== undefined || codesFile !== undefined;
+  const piecesFile = spmFile ?? tokenizerFile;
+  if (piecesFile !== undefined) noteArrival(flags, side, piecesFile);
   const own = tokenizerJson === undefined ? undefined : 'huggingface';
   const kind = sentencePiece === undefined ? own : 'sentencepiece';
   return {
@@ -248,7 +250,8 @@ function request(flags: Flags, side: Side): LanguageRequest {
 
 function tokenizerConfig(flags: Flags, side: Side, usesBpe: boolean): TokenizerConfig {
   const chosen = (side === 'source' ? flags.sourceTokenizer : flags.targetTokenizer) ?? flags.tokenizer;
-  const kind = chosen ?? tokenizerFor(flags[side], side, usesBpe);
+  const kind = chosen ?? tokenizerFor(flags, side, usesBpe);
+  if (kind === 'jieba') noteOtherThanChinese(flags, side);
   // A vocabulary from elsewhere does not know the mark of a space.
   if (kind === 'jieba') return { kind, spaces: flags.vocab === undefined && flags.fairseq === undefined };
   if (kind !== 'moses') return { kind };
@@ -262,22 +265,43 @@ function tokenizerConfig(flags: Flags, side: Side, usesBpe: boolean): TokenizerC
 }
 
 /** Languages without spaces are split into characters, unless byte pair encoding finds their units; a note reports either. */
-function tokenizerFor(language: string, side: Side, usesBpe: boolean): ChosenTokenizer {
+function tokenizerFor(flags: Flags, side: Side, usesBpe: boolean): ChosenTokenizer {
+  const language = flags[side];
   if (latencyUnit(language) === 'word') return 'moses';
-  if (!usesBpe) {
+  if (usesBpe) {
+    noteArrival(flags, side, 'moses and --bpe');
+    return 'moses';
+  }
+  if (flags.like === undefined) {
     warn(
       `${language} is written without spaces: its text is cut into characters (--${side}-tokenizer chooses otherwise)`,
     );
-    return 'char';
   }
-  if (side === 'source') {
-    warn(
-      `${language} is written without spaces: a source that is cut by moses and --bpe arrives as one word, all at once; ` +
-        '--source-tokenizer char or jieba reads it character by character',
-    );
-  }
-  return 'moses';
+  return 'char';
 }
+
+/** Units that may lie across any place of a line arrive with the next space. Another corpus has its own tokeniser. */
+function noteArrival(flags: Flags, side: Side, units: string): void {
+  const language = flags[side];
+  if (side === 'target' || flags.like !== undefined || latencyUnit(language) === 'word') return;
+  warn(
+    `${language} is written without spaces: a source that is cut by ${units} arrives as one word, all at once; ` +
+      '--source-tokenizer char or jieba reads it character by character',
+  );
+}
+
+/** Jieba cuts at every space and hyphen of other languages, and keeps the spaces as tokens. */
+function noteOtherThanChinese(flags: Flags, side: Side): void {
+  const language = flags[side];
+  if (flags.like !== undefined || isChinese(language)) return;
+  const other = side === 'source' ? 'target' : 'source';
+  const instead = isChinese(flags[other])
+    ? `--${other}-tokenizer jieba chooses it for ${flags[other]} alone`
+    : `--${side}-tokenizer chooses another`;
+  warn(`${language} is not Chinese, but jieba is to cut its text: ${instead}`);
+}
+
+const isChinese = (language: string): boolean => bleuTokenizer(language) === 'zh';
 
 /** One file for both languages, or the source's and the target's. */
 function oneOf(files: readonly string[] | undefined, side: Side, key: string): string | undefined {

@@ -28,6 +28,7 @@ import {
   writeScores,
 } from '../run/index.js';
 import { madeUpText, type TranslationDataConfig } from './config.js';
+import { requireLanguages } from './corpus/corpus.js';
 import { type Decoded, type SearchOptions, searchDefaults, tooLong } from './decode/search.js';
 import {
   type ArrivingWord,
@@ -246,6 +247,7 @@ async function testSet(
 ): Promise<TestSet> {
   const { corpus, close } = await openData(data);
   try {
+    requireLanguages(corpus, source.pipeline.config.language, target.pipeline.config.language);
     const sources = corpus.text(split, 'source');
     const references = corpus.text(split, 'target');
     if (sources.length === 0) throw new InputError(`the split "${split}" is empty`, { file: corpus.folder });

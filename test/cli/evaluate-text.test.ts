@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startAgent } from '../../src/serve/simuleval.js';
 import { evaluateTranslation } from '../../src/translate/evaluate.js';
 import type { PipelineConfig } from '../../src/translate/text/pipeline.js';
+import { openData } from '../../src/translate/training.js';
 import { evaluateRemotely } from '../serve/simuleval-client.js';
 import { scoreJson } from './score-run.js';
 import { randomTextRun, type TextRun } from './translation-run.js';
@@ -170,6 +171,21 @@ describe('a test sentence that is too long for the model', () => {
       expect(outputs.slice(0, 13).map((line) => line === '')).toEqual([...Array(12).fill(false), true]);
       expect(instancesOf(scores.folder)[12].delays).toEqual([]);
     } finally {
+      run.remove();
+    }
+  });
+});
+
+describe('data in other languages than those of the run', () => {
+  it('are refused', async () => {
+    const run = await randomTextRun(3, paired(GERMAN), { source: moses('en'), target: moses('de') });
+    const { corpus, close } = await openData({ from: 'toy', seed: 1, pairs: 60 });
+    try {
+      await expect(evaluateTranslation(run.folder, { policies: ['wait-k:3'], corpus: corpus.folder })).rejects.toThrow(
+        `${corpus.folder}: --data: it translates sov into svo, the run en into de`,
+      );
+    } finally {
+      close();
       run.remove();
     }
   });

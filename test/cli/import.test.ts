@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readSafetensors } from '../../src/optim/safetensors.js';
-import { openTrained } from '../../src/translate/trained.js';
+import { openTrained, trainedMonotonic } from '../../src/translate/trained.js';
 import { temporaryFolder } from '../run/temporary.js';
 import { logitsOf, vectors, writePairs } from '../translate/imported-runs.js';
 import {
@@ -109,4 +109,22 @@ test('a model of Marian is imported, given trained adapters, evaluated, and expo
   const imported = openTrained(join(folder, 'runs/imported'));
   const before = await logitsOf(imported.model, imported.arena, source, [2, ...previous]);
   expect(largestDifference(before, logits)).toBeGreaterThan(1e-3);
+
+  // A model that learns when to read can start from it as well: another kind of problem extends the same file.
+  const policy = {
+    extends: 'runs/imported/start.yaml',
+    problem: {
+      ...{ kind: 'monotonic', attention: 'itst', latencyWeights: [0, 1], main: 1 },
+      data: { from: 'corpus', folder: 'corpus' },
+      model: { encoder: 'unidirectional', adapters: { rank: 2 } },
+      learning: { warmup: 1 },
+    },
+    strategy: { name: 'learned' },
+    training: { episodes: 1, steps: 2 },
+  };
+  writeFileSync(join(folder, 'policy.yaml'), JSON.stringify(policy));
+  await run(folder, 'train', 'policy.yaml', '--quiet', '--set', 'logging.tensorboard=false');
+  const { model } = trainedMonotonic(join(folder, 'runs/policy'));
+  expect(model).toMatchObject({ attention: 'itst', width: 8, activation: 'swish', positions: 'marian', start: 'pad' });
+  expect(await run(folder, 'translate', 'runs/policy', '--input', 'text.en')).toMatch(/^(.*\n){4}$/);
 });

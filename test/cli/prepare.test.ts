@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { registerPrepare } from '../../src/cli/prepare.js';
@@ -98,6 +99,48 @@ describe('tcts prepare translate', () => {
     const out = join(root, 'refused');
     await expect(toy(...flags, '--out', out)).rejects.toThrow(message);
     expect(existsSync(out)).toBe(false);
+  });
+
+  describe('a language without spaces', () => {
+    const spm = fileURLToPath(new URL('../vectors/marian/source.spm', import.meta.url));
+    const chinese = async (source: string, target: string, ...flags: string[]): Promise<string> => {
+      let warned = '';
+      vi.spyOn(process.stderr, 'write').mockImplementation((piece) => {
+        warned += String(piece);
+        return true;
+      });
+      const prefix = join(root, 'spaces');
+      for (const [language, line] of [
+        ['zh', '我们喜欢猫'],
+        ['en', 'we like cats'],
+      ]) {
+        writeFileSync(`${prefix}.${language}`, `${line}\n`);
+      }
+      const out = join(root, 'chinese');
+      await run('--source', source, '--target', target, '--train', prefix, '--out', out, '--overwrite', ...flags);
+      return warned;
+    };
+
+    it('is cut into characters, with a word about it', async () => {
+      expect(await chinese('zh', 'en')).toBe(
+        'tcts: warning: zh is written without spaces: its text is cut into characters (--source-tokenizer chooses otherwise)\n',
+      );
+      // Another corpus brings its tokeniser.
+      expect(await chinese('zh', 'en', '--like', join(root, 'chinese'))).toBe('');
+    });
+
+    it('arrives all at once as a source in pieces, which is said', async () => {
+      const once =
+        /^tcts: warning: zh is written without spaces: a source that is cut by \S+ arrives .* all at once; .*\n$/;
+      expect(await chinese('zh', 'en', '--spm', spm)).toMatch(once);
+      expect(await chinese('en', 'zh', '--spm', spm)).toBe('');
+    });
+
+    it('is what Jieba is for: other languages are named that it would cut', async () => {
+      expect(await chinese('zh', 'en', '--tokenizer', 'jieba')).toBe(
+        'tcts: warning: en is not Chinese, but jieba is to cut its text: --source-tokenizer jieba chooses it for zh alone\n',
+      );
+    });
   });
 
   it('refuses an unknown language by the file that is missing', async () => {

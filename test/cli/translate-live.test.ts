@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Translator } from '../../src/translate/decode/translator.js';
-import { randomTranslationRun, type TranslationRun } from './translation-run.js';
+import { randomTextRun, randomTranslationRun, type TranslationRun } from './translation-run.js';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const SCRIPT = '/usr/bin/script';
@@ -18,8 +18,11 @@ describe.skipIf(!existsSync(SCRIPT))('tcts translate in a terminal', () => {
   afterAll(() => run.remove());
 
   /** The tool behind a pseudo-terminal: what is typed, one key after the other, and the screen that comes of it. */
-  async function typing(keys: readonly string[]): Promise<{ code: number | null; shown: string; after: string[] }> {
-    const command = `${process.execPath} ${main} translate ${run.folder} --k 1 --beam 1`;
+  async function typing(
+    keys: readonly string[],
+    { folder } = run,
+  ): Promise<{ code: number | null; shown: string; after: string[] }> {
+    const command = `${process.execPath} ${main} translate ${folder} --k 1 --beam 1`;
     const child = spawn(SCRIPT, ['-qec', command, '/dev/null'], {
       env: { ...process.env, TERM: 'xterm', NO_COLOR: '1' },
     });
@@ -61,6 +64,35 @@ describe.skipIf(!existsSync(SCRIPT))('tcts translate in a terminal', () => {
     // The unknown word is deleted again: the sentence ends as if it had never been typed.
     expect(after[8]).toContain(`> ${word}\n  ${first}${rest}`.trimEnd());
     expect(after[8]).not.toContain('unknown');
+  });
+
+  it('translates each character when it is typed, if the source has no spaces', { timeout: 60_000 }, async () => {
+    const text = (language: string, kind: 'char' | 'none') =>
+      ({ language, lowercase: false, normalize: false, tokenizer: { kind } }) as const;
+    const pairs = [
+      ['我们喜欢猫', 'we like cats'],
+      ['他们有狗', 'they have dogs'],
+    ] as const;
+    const chinese = await randomTextRun(4, pairs, { source: text('zh', 'char'), target: text('en', 'none') });
+    try {
+      const translator = await Translator.open(chinese.folder, { beam: 1 });
+      const stream = translator.stream(translator.policy('wait-k:1'), { beam: 1 });
+      const pieces: string[] = [];
+      for (const [i, word] of Array.from('我们').entries()) pieces.push(await stream.push(word, i > 0));
+      const rest = await stream.end();
+      await translator.close();
+      expect(pieces[0]).toMatch(/\S/);
+
+      const { shown, after } = await typing(['我', '们', '马', '\x7f', '\r', '\x03'], chinese);
+      expect(shown).toContain('each character is translated when it is typed');
+      expect(after[0]).toContain(`> 我\n  ${pieces[0].trim()}`);
+      expect(after[1]).toContain(`> 我们\n  ${(pieces[0] + pieces[1]).trim()}`);
+      expect(after[1]).not.toContain('unknown');
+      expect(after[2]).toContain('unknown to the model: 马');
+      expect(after[4]).toContain(`> 我们\n  ${pieces.join('')}${rest}`.trimEnd());
+    } finally {
+      chinese.remove();
+    }
   });
 
   it('takes in two sentences that are pasted at once, and ends with Ctrl-D', { timeout: 60_000 }, async () => {

@@ -186,6 +186,21 @@ describe('extends', () => {
     const same = write({ 'run.yaml': 'extends: base.yaml\nstrategy: {entropy: 0.1}\n', 'base.yaml': base });
     expect(loadConfig(schema, same).strategy).toEqual({ name: 'learned', hidden: 8, entropy: 0.1 });
   });
+
+  test('a map that names no member is completed by one that knows all its keys', () => {
+    const under = { values: { strategy: { task: 'a' } }, places: new Map() };
+    const over = (strategy: object) => ({ values: { strategy }, places: new Map() });
+    const union = z.strictObject({
+      strategy: z.discriminatedUnion('name', [
+        z.strictObject({ name: z.literal('one'), size: z.number() }),
+        z.strictObject({ name: z.literal('two'), size: z.number(), task: z.string() }),
+        z.strictObject({ name: z.literal('three') }),
+      ]),
+    });
+    const laid = (strategy: object) => overlay(under, over(strategy), keySchema(union)).values.strategy;
+    expect(laid({ name: 'two', size: 1 })).toEqual({ task: 'a', name: 'two', size: 1 });
+    expect(laid({ name: 'three' })).toEqual({ name: 'three' });
+  });
 });
 
 describe('--set', () => {

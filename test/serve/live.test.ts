@@ -47,6 +47,36 @@ describe('a sentence over the WebSocket', () => {
     await opened.close();
   });
 
+  it.each([
+    ['mma-h', 'monotonic'],
+    ['hmt', 'hmt:p=0.5'],
+  ] as const)(
+    'is translated by a model that learned when to read, %s, which can also run in the page',
+    async (attention, policy) => {
+      const own = await randomTranslationRun(3, attention);
+      const deciding = await startServer({ folder: own.folder, port: 0, browser: true });
+      const opened = await Translator.open(own.folder, { beam: 1 });
+      const get = async (path: string) => (await fetch(new URL(path, deciding.url))).json();
+      const offered = (await get('/api/translation')) as {
+        places: string[];
+        runs: { id: string; policies: string[] }[];
+      };
+      expect(offered.places).toHaveLength(2);
+      expect(offered.runs[0].policies[0]).toBe(attention === 'hmt' ? 'hmt' : 'monotonic');
+      expect(await get(`/api/model?run=${offered.runs[0].id}`)).toContain('decoder-step.onnx');
+      const client = await LiveClient.connect(deciding.url);
+      const lines = own.sources.slice(0, 3);
+      for (const [i, line] of lines.entries()) client.sentence(`lane-${i}`, 'run', policy, line.split(' '));
+      const written = await Promise.all(lines.map((_, i) => client.text(`lane-${i}`)));
+      expect(written).toEqual(await opened.lines(lines, opened.policy(policy), { beam: 1 }));
+      expect(written.join('')).not.toBe('');
+      await client.close();
+      await deciding.close();
+      await opened.close();
+      own.remove();
+    },
+  );
+
   it('is translated as a line is', async () => {
     const [line] = run.sources;
     const client = await LiveClient.connect(server.url);

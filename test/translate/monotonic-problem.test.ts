@@ -1,8 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { trainingRun } from '../../src/cli/training-run.js';
 import { Training } from '../../src/optim/index.js';
 import { type TrainConfig, trainConfigSchema } from '../../src/problems/index.js';
 import { Random } from '../../src/random.js';
+import { checkpointFolder, latestCheckpoint } from '../../src/run/index.js';
 import { pairCount } from '../../src/translate/corpus/batches.js';
 import { Translator } from '../../src/translate/decode/translator.js';
 import { evaluateTranslation } from '../../src/translate/evaluate.js';
@@ -216,6 +219,45 @@ describe.each(['mma-il', 'itst', 'hmt'] as const)('weights of the latency as tas
     await copy.close();
     await problem.close();
   }, 30_000);
+});
+
+describe('a scheduler over latency weights', () => {
+  it.each([
+    ['mma-il', 'mtl'],
+    ['itst', 'influence'],
+    ['hmt', 'learned'],
+  ] as const)(
+    'of %s under %s goes on bit for bit where it was stopped',
+    async (attention, strategy) => {
+      const keys = {
+        ...{ kind: 'monotonic', attention, latencyWeights: [0, 0.2, 1], main: 0.2, threshold: { after: 2, decay: 3 } },
+        ...(strategy === 'influence' && { validation: { reward: 0.5 } }),
+      };
+      const config = training(
+        { ...keys, model: { ...tinyKeys.model, encoderLayers: 1, decoderLayers: 1 } },
+        3,
+        strategy,
+      );
+      const folder = temporaryFolder();
+      const [whole, stopped] = ['whole', 'stopped'].map((name) => join(folder, name));
+      await trainingRun(config, { folder: whole, quiet: true });
+      // In the middle of the second episode.
+      await trainingRun(config, { folder: stopped, quiet: true, until: 4 });
+      expect(latestCheckpoint(checkpointFolder(stopped), () => {})?.step).toBe(4);
+      await trainingRun(config, { folder: stopped, quiet: true, resume: true });
+      for (const name of ['best.safetensors', 'step-000000006.safetensors']) {
+        const [expected, found] = [whole, stopped].map((run) => readFileSync(join(checkpointFolder(run), name)));
+        expect(found.equals(expected), name).toBe(true);
+      }
+      const episodes = readFileSync(join(stopped, 'metrics.jsonl'), 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      const { distribution } = episodes.findLast((line) => line.distribution !== undefined);
+      expect(Object.keys(distribution)).toEqual(['latency-0', 'latency-0.2', 'latency-1']);
+    },
+    30_000,
+  );
 });
 
 describe('the configuration', () => {

@@ -55,7 +55,10 @@ export function overlay(under: Source, over: Source, schema: KeySchema): Source 
 function namesAnotherMember(schema: KeySchema | undefined, below: object, above: Record<string, unknown>): boolean {
   const key = schema && discriminator(schema);
   if (schema === undefined || key === undefined || above[key] === undefined) return false;
-  return membersFor(schema, below)[0] !== membersFor(schema, above)[0];
+  const [member] = membersFor(schema, above);
+  // A map without a member of its own, such as the start of an imported model, fits all that know its keys.
+  if (!(key in below) && Object.keys(below).every((name) => member.properties?.[name] !== undefined)) return false;
+  return membersFor(schema, below)[0] !== member;
 }
 
 function isBelow(key: string, ancestor: string): boolean {

@@ -76,6 +76,13 @@ export interface Corpus {
   text(split: string, side: 'source' | 'target'): string[];
 }
 
+/** Rejects a corpus that a run of other languages is to be evaluated on. */
+export function requireLanguages({ folder, summary }: Corpus, source: string, target: string): void {
+  if (summary.source === source && summary.target === target) return;
+  const sentence = `it translates ${summary.source} into ${summary.target}, the run ${source} into ${target}`;
+  throw new InputError(`${sentence}: prepare the data with --like RUN`, { file: folder, key: '--data' });
+}
+
 const corpusFile = 'corpus.json';
 
 /** Opens a folder written by `prepare`. */

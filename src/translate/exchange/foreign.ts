@@ -135,7 +135,7 @@ export function saveImported(
       ]);
       const state = { subject: { problem: { model: null } } };
       saveCheckpoint(checkpointFolder(run.path), { step: 0, tensors: new Map(tensors), state });
-      const start = { problem: { kind: 'translation', model: keys, warmStart: resolve(folder) } };
+      const start = { problem: { model: keys, warmStart: resolve(folder) } };
       writeFileAtomic(join(run.path, 'start.yaml'), `${START}${resolvedYaml(start)}`);
       recordState(run, 'finished');
     } finally {
@@ -147,7 +147,8 @@ export function saveImported(
   }
 }
 
-const START = `# A configuration that begins with "extends:" and the path of this file trains the imported model further.
+const START = `# A configuration that begins with "extends:" and the path of this file trains the imported model further,
+# with problem.kind translation or monotonic.
 `;
 
 function parametersOf(model: TranslationModel) {
