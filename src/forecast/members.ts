@@ -90,6 +90,11 @@ function plannedWindows(config: ForecastConfig, walkForward: WalkForward, { cale
     });
   }
   const last = calendar.length - 1;
+  for (const key of ['from', 'to'] as const) {
+    const date = walkForward[key];
+    if (date === undefined || parseDay(date) !== undefined) continue;
+    throw new InputError(`"${date}" is not a date, expected YYYY-MM-DD`, { key: `${KEY}.${key}` });
+  }
   const from = walkForward.from ?? split.train?.[0] ?? calendar[Math.min(features.window - 1, last)].slice(0, 10);
   // Without an explicit end, the last test part ends where it would if the data continued: more data change no window.
   const to = walkForward.to ?? split.test?.[1] ?? OPEN_END;

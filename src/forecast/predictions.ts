@@ -4,7 +4,7 @@ import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { neutralised } from '../metrics/index.js';
 import { type ForecastConfig, neutraliseSchema } from './config.js';
-import { firstDayFrom, lastDayUntil } from './data/calendar.js';
+import { firstDayFrom, givenDate, lastDayUntil } from './data/calendar.js';
 import { fieldOffset, type PricePanel, type Samples, samplesBetween } from './data/panel.js';
 import { marketReturns } from './evaluation/backtest.js';
 import { forecastsOf, openForecaster } from './forecaster.js';
@@ -104,13 +104,13 @@ function wantedDays(
   const many = from !== undefined || to !== undefined;
   if (many && date !== undefined) throw new InputError('has no effect with --from or --to', { key: '--date' });
   if (!many) {
-    const day = date === undefined ? calendar.length - 1 : calendar.indexOf(date);
+    const day = date === undefined ? calendar.length - 1 : calendar.indexOf(givenDate(date, calendar, '--date'));
     if (day < 0) throw new InputError(`${date} is not a trading day of ${held}`, { key: '--date' });
     requireHistory(calendar, day, window, '--date');
     return [day, day];
   }
-  const first = from === undefined ? window - 1 : firstDayFrom(calendar, from);
-  const last = to === undefined ? calendar.length - 1 : lastDayUntil(calendar, to);
+  const first = from === undefined ? window - 1 : firstDayFrom(calendar, givenDate(from, calendar, '--from'));
+  const last = to === undefined ? calendar.length - 1 : lastDayUntil(calendar, givenDate(to, calendar, '--to'));
   if (first > last) throw new InputError(`there is no trading day between them in ${held}`, { key: '--from, --to' });
   requireHistory(calendar, first, window, '--from');
   return [first, last];

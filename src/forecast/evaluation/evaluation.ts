@@ -15,7 +15,7 @@ import { groupBy } from '../../metrics/statistics.js';
 import { Random } from '../../random.js';
 import { type EvaluatedData, evaluationFolder, readEvaluatedData, writeScores } from '../../run/index.js';
 import { datesOf, type ForecastConfig } from '../config.js';
-import { firstDayFrom, lastDayUntil, partSamples, type SplitDates } from '../data/calendar.js';
+import { firstDayFrom, givenDate, lastDayUntil, partSamples, type SplitDates } from '../data/calendar.js';
 import { labelSpec, shortHistory } from '../data/dataset.js';
 import { labelReach, labelStart } from '../data/labels.js';
 import { type PricePanel, type Samples, samplesBetween } from '../data/panel.js';
@@ -256,7 +256,10 @@ function evaluatedSamples(
     const wanted = `from ${first ?? 'the beginning'} to ${last ?? 'the end'}`;
     throw new InputError(`there is no sample ${wanted}; the data holds ${calendar[0]} to ${calendar.at(-1)}`, { key });
   };
-  if (from !== undefined || to !== undefined) return { split: 'dates', samples: between(from, to, '--from, --to') };
+  if (from !== undefined || to !== undefined) {
+    const [start, end] = [from && givenDate(from, calendar, '--from'), to && givenDate(to, calendar, '--to')];
+    return { split: 'dates', samples: between(start, end, '--from, --to') };
+  }
   if (windows !== undefined && split === 'validation') {
     throw new InputError('each window of a walk-forward has its own validation part: evaluate a member', {
       key: '--split',
