@@ -5,6 +5,7 @@ import {
   datesOf,
   type ForecastConfig,
   horizonsOf,
+  isSeveralRuns,
   type Length,
   parseLength,
   splitOf,
@@ -25,6 +26,7 @@ export async function planMembers(
   config: ForecastConfig,
   seed: number,
 ): Promise<MemberPlan<ForecastConfig> | undefined> {
+  if (!isSeveralRuns(config)) return undefined;
   const { seeds = 1, split } = config;
   const { walkForward } = split;
   if (walkForward === undefined && seeds === 1) return undefined;
