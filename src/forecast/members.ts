@@ -29,7 +29,6 @@ export async function planMembers(
   if (!isSeveralRuns(config)) return undefined;
   const { seeds = 1, split } = config;
   const { walkForward } = split;
-  if (walkForward === undefined && seeds === 1) return undefined;
   const { panel, notes } = await openPanel(config.data, { ...config.features, kind: 'ohlcv', rankColumns: false });
   const windows = walkForward && plannedWindows(config, walkForward, panel);
   // Errors in the parts are reported before anything is trained.
@@ -91,12 +90,12 @@ function plannedWindows(config: ForecastConfig, walkForward: WalkForward, { cale
       key: `${KEY}.warmStart`,
     });
   }
-  const last = calendar.length - 1;
   for (const key of ['from', 'to'] as const) {
     const date = walkForward[key];
     if (date === undefined || parseDay(date) !== undefined) continue;
     throw new InputError(`"${date}" is not a date, expected YYYY-MM-DD`, { key: `${KEY}.${key}` });
   }
+  const last = calendar.length - 1;
   const from = walkForward.from ?? split.train?.[0] ?? calendar[Math.min(features.window - 1, last)].slice(0, 10);
   // Without an explicit end, the last test part ends where it would if the data continued: more data change no window.
   const to = walkForward.to ?? split.test?.[1] ?? OPEN_END;

@@ -47,7 +47,7 @@ export interface Forecasts {
   readonly days: readonly DayForecast[];
   /** Time of the forecasts themselves, without reading. */
   readonly milliseconds: number;
-  /** What was missing to neutralise them. */
+  /** Oddities in data other than the run's own, and what was missing to neutralise the forecasts. */
   readonly notes: readonly Note[];
 }
 
@@ -56,12 +56,10 @@ export async function forecastDays(run: string, options: ForecastOptions = {}): 
   const forecaster = await openForecaster(run, options);
   const { config } = forecaster;
   try {
-    // The index is only for backtests; new prices need not contain it.
-    const data = options.data === undefined ? config.data : { ...config.data, index: undefined };
     const neutral = neutralisation(config.neutralise, options.neutralise);
     const isOwn = isDeepStrictEqual(neutral, config.neutralise);
     const reading = { run: isOwn ? run : undefined, group: neutral?.group };
-    const { panel, cleaned } = await openPanel(data, config.features, options, reading);
+    const { panel, cleaned, notes: read } = await openPanel(config.data, config.features, options, reading);
     const [first, last] = wantedDays(panel.calendar, options, config.features.window);
     const samples = samplesBetween(panel, first, last);
     if (samples.length === 0) throw new InputError(`no stock of the market traded on ${panel.calendar[last]}`);
@@ -69,8 +67,14 @@ export async function forecastDays(run: string, options: ForecastOptions = {}): 
     const { forecasts: predicted, spread } = await forecastsOf(forecaster, cleaned, samples);
     const milliseconds = performance.now() - started;
     requireFinite(predicted);
-    const { forecasts, notes } =
+    const { forecasts, notes: missing } =
       neutral === null ? { forecasts: predicted, notes: [] } : neutralForecasts(panel, samples, predicted, neutral);
+    const notes = [
+      // Those of the run's own data were reported when it was trained.
+      ...(options.data === undefined ? [] : read.list()),
+      ...(typeof neutral?.beta === 'number' ? absentIndex(config, panel) : []),
+      ...missing,
+    ];
     const { dayStarts, day, stock } = samples;
     const days = [...dayStarts.subarray(0, -1)].map((from, d) => {
       const stocks = Array.from(forecasts.subarray(from, dayStarts[d + 1]), (prediction, i) => ({
@@ -192,6 +196,14 @@ export function neutralisation(configured: Neutralise, given: unknown): Neutrali
   if (parsed.success) return parsed.data;
   const [{ message, path }] = parsed.error.issues;
   throw new InputError(message, { key: ['--neutralise', ...path].join('.') });
+}
+
+/** Note about the index of a run that other data do not have, where it would be the market. */
+export function absentIndex({ data }: Pick<ForecastConfig, 'data'>, { index }: PricePanel): Note[] {
+  const { index: symbol } = data as { index?: string };
+  if (symbol === undefined || index !== undefined) return [];
+  const kind = 'index of the run that the data do not have: the mean of all members takes its place';
+  return [{ kind, count: 1, first: symbol }];
 }
 
 /** For names of folders: `sector`, `beta-60`, `sector-beta-60`. */

@@ -22,7 +22,7 @@ import { type PricePanel, type Samples, samplesBetween } from '../data/panel.js'
 import { type Forecaster, forecastsOf, openForecaster, windowAt } from '../forecaster.js';
 import type { Note } from '../formats/format.js';
 import { evaluatedPrices, type OtherData, openPanel } from '../formats/index.js';
-import { neutralForecasts, neutralisation, neutralName, writeTable } from '../predictions.js';
+import { absentIndex, neutralForecasts, neutralisation, neutralName, writeTable } from '../predictions.js';
 import { requireFinite, type Scores, scoresOf } from '../scores.js';
 import { type Backtest, backtest, type Execution } from './backtest.js';
 import { type BacktestOptions, type BacktestSettings, backtestSettings, barName } from './portfolio.js';
@@ -148,6 +148,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
         ...(options.data === undefined ? [] : notes.list()),
         ...short,
         ...seen(config, panel, samples),
+        ...(isMarketOfMembers(judged, neutral) ? absentIndex(config, panel) : []),
         ...missing,
         ...thin(judged),
       ],
@@ -163,6 +164,12 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
   } finally {
     await forecaster.close();
   }
+}
+
+/** Whether the members are the market, for want of an index, that returns are compared with or betas are measured against. */
+function isMarketOfMembers({ figures }: Judgement, neutral: ForecastConfig['neutralise']): boolean {
+  const { benchmark, longShort } = figures.backtest.settings;
+  return (benchmark === 'auto' && !longShort) || typeof neutral?.beta === 'number';
 }
 
 function windowScores(windows: readonly SplitDates[], daily: readonly DailyScore[]): WindowScores[] {

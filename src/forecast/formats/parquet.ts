@@ -61,7 +61,7 @@ async function readRows(source: ParquetSource, options: ReadOptions, decoder: Pa
   const file = source.path;
   const { columns: names, ranges } = await decoder.outline();
   const columns = findColumns(names, source, options, true, file);
-  const table = new RowTable(source, columns.fields, new Notes());
+  const table = new RowTable(source, columns.fields, new Notes(), options);
   const groups = new GroupNumbers();
   for (const { rowStart, rowEnd } of ranges) {
     const read = async (at: number): Promise<DecodedArray> => {

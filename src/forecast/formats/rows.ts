@@ -89,6 +89,7 @@ export class RowTable {
     private readonly source: TableSource,
     private readonly fields: readonly string[],
     private readonly notes: Notes,
+    private readonly options: Pick<ReadOptions, 'indexIsOptional'> = {},
   ) {
     const { start, end } = dateBounds(source);
     this.first = source.start === undefined ? Number.NEGATIVE_INFINITY : parseDay(start)! * MINUTES;
@@ -153,11 +154,9 @@ export class RowTable {
 
   /** The panel of all rows; the table must not be used afterwards. */
   finish(): Reading {
-    const { path: file, index: indexSymbol } = this.source;
+    const { path: file } = this.source;
     if (this.length === 0) throw new InputError('there is no row of prices between these dates', { file });
-    if (indexSymbol !== undefined && !this.stockOf.has(indexSymbol)) {
-      throw new InputError(`there is no symbol "${indexSymbol}" to serve as the index`, { file, key: 'index' });
-    }
+    const indexSymbol = this.indexSymbol();
     const numbers = [...new Set(this.moments.subarray(0, this.length))].sort((a, b) => a - b);
     const calendar = numbers.map((moment) => this.shown(moment));
     const { symbols, members } = this.members(calendar);
@@ -200,6 +199,14 @@ export class RowTable {
       ...(index === undefined ? {} : { index }),
     };
     return { ...clean(draft, this.source.maxMove, this.notes, file), notes: this.notes };
+  }
+
+  /** The symbol of the index, if the data have one. */
+  private indexSymbol(): string | undefined {
+    const { path: file, index } = this.source;
+    if (index === undefined || this.stockOf.has(index)) return index;
+    if (this.options.indexIsOptional === true) return undefined;
+    throw new InputError(`there is no symbol "${index}" to serve as the index`, { file, key: 'index' });
   }
 
   private checkDuplicate(earlier: number, row: number): void {
