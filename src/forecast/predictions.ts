@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { parquetWriteBuffer } from 'hyparquet-writer';
+import type { SchemaElement } from 'hyparquet';
+import { parquetWriteBuffer, schemaFromColumnData } from 'hyparquet-writer';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { neutralised } from '../metrics/index.js';
@@ -141,7 +142,7 @@ type Column = ArrayLike<string> | ArrayLike<number>;
 
 /**
  * Writes columns of the same length as CSV or, where the name ends in `.parquet`, as Parquet; an unknown number is an empty
- * cell or a null. A column `date` is one of timestamps in Parquet.
+ * cell or a null. The first column, `date`, has timestamps in Parquet.
  */
 export function writeTable(path: string, columns: Readonly<Record<string, Column>>): void {
   if (/\.(parquet|pq)$/i.test(path)) writeFileAtomic(path, parquetBytes(columns));
@@ -152,15 +153,24 @@ export function writeTable(path: string, columns: Readonly<Record<string, Column
 function parquetBytes(columns: Readonly<Record<string, Column>>): Uint8Array {
   const columnData = Object.entries(columns).map(([name, column]) => {
     const data = Array.from<string | number>(column as ArrayLike<string | number>);
-    if (name === 'date')
-      return { name, data: data.map((date) => new Date(utc(String(date)))), type: 'TIMESTAMP' as const };
+    if (name === 'date') return { name, data: data.map((date) => new Date(utc(String(date)))) };
     if (typeof data[0] === 'string') return { name, data, type: 'STRING' as const };
     const known = data.map((x) => (Number.isNaN(x) ? null : x));
     const isWhole = name === 'rank';
     return { name, data: known, type: isWhole ? ('INT32' as const) : ('DOUBLE' as const) };
   });
-  return new Uint8Array(parquetWriteBuffer({ columnData }));
+  const schema = schemaFromColumnData({ columnData, schemaOverrides: { date: TIMES } });
+  const untyped = columnData.map(({ name, data }) => ({ name, data }));
+  return new Uint8Array(parquetWriteBuffer({ columnData: untyped, schema }));
 }
+
+/** Times without a zone, as in the data: pandas joins them with its own only if they have none. */
+const TIMES: SchemaElement = {
+  name: 'date',
+  type: 'INT64',
+  repetition_type: 'REQUIRED',
+  logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: false, unit: 'MILLIS' },
+};
 
 function utc(date: string): string {
   return date.length === 10 ? `${date}T00:00Z` : `${date}Z`;
