@@ -46,7 +46,13 @@ export function findColumns(
     const at = place(wanted);
     if (at >= 0 || !(required || mapped !== undefined)) return at;
     const meant = wanted === column ? '' : ` for ${column}`;
-    const none = wanted === 'volume' ? '; columns: {volume: null} says that the data has none' : '';
+    const [mark] = names.length === 1 ? (/[;\t|]/.exec(names[0]) ?? []) : [];
+    const none =
+      mark !== undefined
+        ? `; delimiter: ${JSON.stringify(mark)} would divide it`
+        : wanted === 'volume'
+          ? '; columns: {volume: null} says that the data has none'
+          : '';
     throw new InputError(`there is no column "${wanted}"${meant} among ${names.join(', ')}${none}`, where);
   };
   const known: Field[] = FIELDS.filter((field) => field !== 'volume' || source.columns?.volume !== null);
@@ -245,7 +251,8 @@ export class RowTable {
     const text = date.trim();
     const { dateOrder, intraday } = this.source;
     if (!intraday && parseMoment(text, { dateOrder, intraday: true }) !== undefined) {
-      return ' (intraday: true reads times of the day)';
+      const zone = ZONE.test(text) ? '; if this is a day in another time zone, leave out the zone' : '';
+      return ` (intraday: true reads times of the day${zone})`;
     }
     if (dateOrder !== 'ymd') return '';
     const orders = (['dmy', 'mdy'] as const).filter(
@@ -287,3 +294,4 @@ export class RowTable {
 }
 
 const MINUTES = 24 * 60;
+const ZONE = /(Z|[+-]\d{2}:?\d{2})$/;
