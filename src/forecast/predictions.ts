@@ -199,10 +199,10 @@ const BLOCK = 4096;
 
 type Neutralise = ForecastConfig['neutralise'];
 
-/** The value of a flag or option; undefined: as configured. */
+/** The value of a flag or option; undefined: as configured; null or an empty text: nothing. */
 export function neutralisation(configured: Neutralise, given: unknown): Neutralise {
   if (given === undefined) return configured;
-  const parsed = neutraliseSchema.safeParse(given);
+  const parsed = neutraliseSchema.safeParse(given === '' ? null : given);
   if (parsed.success) return parsed.data;
   const [{ message, path }] = parsed.error.issues;
   throw new InputError(message, { key: ['--neutralise', ...path].join('.') });

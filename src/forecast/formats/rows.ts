@@ -59,7 +59,8 @@ export function findColumns(
   const fields = [...known, ...(find('vwap', false) < 0 ? [] : ['vwap']), ...extraColumns(options)];
   const twice = fields.find((field, i) => fields.indexOf(field) !== i);
   if (twice !== undefined) {
-    throw new InputError(`"${twice}" is a column of prices already`, { key: 'problem.features.columns' });
+    const key = twice === options.group ? 'problem.neutralise.group' : 'problem.features.columns';
+    throw new InputError(`"${twice}" is a column of prices already`, { key });
   }
   const named = find('symbol', false);
   return {
