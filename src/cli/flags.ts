@@ -179,7 +179,7 @@ export function columnsOption(): Option {
   );
 }
 
-/** `--neutralise '{group: sector}'`: what to remove from forecasts; `null` for nothing. */
+/** `--neutralise '{group: sector}'`: what to remove from forecasts; `null` for nothing, which commander makes an empty text. */
 export function neutraliseOption(of: string): Option {
   return new Option('--neutralise <map>', of).argParser((text) =>
     text === 'null' ? null : mapOf(text, '--neutralise'),

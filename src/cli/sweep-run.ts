@@ -29,7 +29,9 @@ type PlanFlags = Pick<PlanOptions, 'set' | 'data' | 'out'>;
 /** What a grid comes to with the problems and verbs of this tool; within `withModules`, unless no module is named. */
 export function planOf(grid: Grid, { set, data, out }: PlanFlags = {}): Plan {
   const evaluated = (problem: { readonly kind: string }) => kindOf(problem)?.evaluate !== undefined;
-  const plan = planSweep(grid, { schema: trainConfigSchema, set, data, out, evaluated });
+  const isSeveralRuns = (problem: { readonly kind: string }) =>
+    kindOf(problem)?.isSeveralRuns?.(problem as never) === true;
+  const plan = planSweep(grid, { schema: trainConfigSchema, set, data, out, evaluated, isSeveralRuns });
   for (const { run } of plannedRuns(plan)) requireFixedSizes(run.config as TrainConfig, 'a sweep');
   return plan;
 }

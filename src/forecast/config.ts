@@ -257,6 +257,11 @@ export function horizonsOf({ tasks }: Pick<ForecastConfig, 'tasks'>): number[] {
   return [...tasks].sort((a, b) => a - b);
 }
 
+/** Whether a configuration stands for a run for each window or seed. */
+export function isSeveralRuns({ seeds = 1, split }: Pick<ForecastConfig, 'seeds' | 'split'>): boolean {
+  return seeds > 1 || split.walkForward !== undefined;
+}
+
 function areDistinct(values: readonly (number | string)[]): boolean {
   return new Set(values).size === values.length;
 }
@@ -266,6 +271,7 @@ export const forecastKind = problemKind({
   create: async (config, context) => (await import('./problem.js')).createForecast(config, context),
   evaluate: async (run, flags) => (await import('./evaluation/evaluate-run.js')).evaluateForecastRun(run, flags),
   members: async (config, seed) => (await import('./members.js')).planMembers(config, seed),
+  isSeveralRuns,
   verbs: ['forecast'],
   evaluations: 'forecasts',
   madeUpData,

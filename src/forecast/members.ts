@@ -5,6 +5,7 @@ import {
   datesOf,
   type ForecastConfig,
   horizonsOf,
+  isSeveralRuns,
   type Length,
   parseLength,
   splitOf,
@@ -25,9 +26,9 @@ export async function planMembers(
   config: ForecastConfig,
   seed: number,
 ): Promise<MemberPlan<ForecastConfig> | undefined> {
+  if (!isSeveralRuns(config)) return undefined;
   const { seeds = 1, split } = config;
   const { walkForward } = split;
-  if (walkForward === undefined && seeds === 1) return undefined;
   const { panel, notes } = await openPanel(config.data, { ...config.features, kind: 'ohlcv', rankColumns: false });
   const windows = walkForward && plannedWindows(config, walkForward, panel);
   // Errors in the parts are reported before anything is trained.
@@ -88,6 +89,11 @@ function plannedWindows(config: ForecastConfig, walkForward: WalkForward, { cale
     throw new InputError(`a network can start from the previous window, ${title} cannot`, {
       key: `${KEY}.warmStart`,
     });
+  }
+  for (const key of ['from', 'to'] as const) {
+    const date = walkForward[key];
+    if (date === undefined || parseDay(date) !== undefined) continue;
+    throw new InputError(`"${date}" is not a date, expected YYYY-MM-DD`, { key: `${KEY}.${key}` });
   }
   const last = calendar.length - 1;
   const from = walkForward.from ?? split.train?.[0] ?? calendar[Math.min(features.window - 1, last)].slice(0, 10);

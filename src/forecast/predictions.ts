@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { parquetWriteBuffer } from 'hyparquet-writer';
+import type { SchemaElement } from 'hyparquet';
+import { parquetWriteBuffer, schemaFromColumnData } from 'hyparquet-writer';
 import { InputError } from '../errors.js';
 import { writeFileAtomic } from '../files.js';
 import { neutralised } from '../metrics/index.js';
 import { type ForecastConfig, neutraliseSchema } from './config.js';
-import { firstDayFrom, lastDayUntil } from './data/calendar.js';
+import { firstDayFrom, givenDate, lastDayUntil } from './data/calendar.js';
 import { fieldOffset, type PricePanel, type Samples, samplesBetween } from './data/panel.js';
 import { marketReturns } from './evaluation/backtest.js';
 import { forecastsOf, openForecaster } from './forecaster.js';
@@ -47,7 +48,7 @@ export interface Forecasts {
   readonly days: readonly DayForecast[];
   /** Time of the forecasts themselves, without reading. */
   readonly milliseconds: number;
-  /** What was missing to neutralise them. */
+  /** Oddities in data other than the run's own, and what was missing to neutralise the forecasts. */
   readonly notes: readonly Note[];
 }
 
@@ -56,12 +57,10 @@ export async function forecastDays(run: string, options: ForecastOptions = {}): 
   const forecaster = await openForecaster(run, options);
   const { config } = forecaster;
   try {
-    // The index is only for backtests; new prices need not contain it.
-    const data = options.data === undefined ? config.data : { ...config.data, index: undefined };
     const neutral = neutralisation(config.neutralise, options.neutralise);
     const isOwn = isDeepStrictEqual(neutral, config.neutralise);
     const reading = { run: isOwn ? run : undefined, group: neutral?.group };
-    const { panel, cleaned } = await openPanel(data, config.features, options, reading);
+    const { panel, cleaned, notes: read } = await openPanel(config.data, config.features, options, reading);
     const [first, last] = wantedDays(panel.calendar, options, config.features.window);
     const samples = samplesBetween(panel, first, last);
     if (samples.length === 0) throw new InputError(`no stock of the market traded on ${panel.calendar[last]}`);
@@ -69,8 +68,14 @@ export async function forecastDays(run: string, options: ForecastOptions = {}): 
     const { forecasts: predicted, spread } = await forecastsOf(forecaster, cleaned, samples);
     const milliseconds = performance.now() - started;
     requireFinite(predicted);
-    const { forecasts, notes } =
+    const { forecasts, notes: missing } =
       neutral === null ? { forecasts: predicted, notes: [] } : neutralForecasts(panel, samples, predicted, neutral);
+    const notes = [
+      // Those of the run's own data were reported when it was trained.
+      ...(options.data === undefined ? [] : read.list()),
+      ...(typeof neutral?.beta === 'number' ? absentIndex(config, panel) : []),
+      ...missing,
+    ];
     const { dayStarts, day, stock } = samples;
     const days = [...dayStarts.subarray(0, -1)].map((from, d) => {
       const stocks = Array.from(forecasts.subarray(from, dayStarts[d + 1]), (prediction, i) => ({
@@ -104,13 +109,13 @@ function wantedDays(
   const many = from !== undefined || to !== undefined;
   if (many && date !== undefined) throw new InputError('has no effect with --from or --to', { key: '--date' });
   if (!many) {
-    const day = date === undefined ? calendar.length - 1 : calendar.indexOf(date);
+    const day = date === undefined ? calendar.length - 1 : calendar.indexOf(givenDate(date, calendar, '--date'));
     if (day < 0) throw new InputError(`${date} is not a trading day of ${held}`, { key: '--date' });
     requireHistory(calendar, day, window, '--date');
     return [day, day];
   }
-  const first = from === undefined ? window - 1 : firstDayFrom(calendar, from);
-  const last = to === undefined ? calendar.length - 1 : lastDayUntil(calendar, to);
+  const first = from === undefined ? window - 1 : firstDayFrom(calendar, givenDate(from, calendar, '--from'));
+  const last = to === undefined ? calendar.length - 1 : lastDayUntil(calendar, givenDate(to, calendar, '--to'));
   if (first > last) throw new InputError(`there is no trading day between them in ${held}`, { key: '--from, --to' });
   requireHistory(calendar, first, window, '--from');
   return [first, last];
@@ -137,7 +142,7 @@ type Column = ArrayLike<string> | ArrayLike<number>;
 
 /**
  * Writes columns of the same length as CSV or, where the name ends in `.parquet`, as Parquet; an unknown number is an empty
- * cell or a null. A column `date` is one of timestamps in Parquet.
+ * cell or a null. The first column, `date`, has timestamps in Parquet.
  */
 export function writeTable(path: string, columns: Readonly<Record<string, Column>>): void {
   if (/\.(parquet|pq)$/i.test(path)) writeFileAtomic(path, parquetBytes(columns));
@@ -148,15 +153,24 @@ export function writeTable(path: string, columns: Readonly<Record<string, Column
 function parquetBytes(columns: Readonly<Record<string, Column>>): Uint8Array {
   const columnData = Object.entries(columns).map(([name, column]) => {
     const data = Array.from<string | number>(column as ArrayLike<string | number>);
-    if (name === 'date')
-      return { name, data: data.map((date) => new Date(utc(String(date)))), type: 'TIMESTAMP' as const };
+    if (name === 'date') return { name, data: data.map((date) => new Date(utc(String(date)))) };
     if (typeof data[0] === 'string') return { name, data, type: 'STRING' as const };
     const known = data.map((x) => (Number.isNaN(x) ? null : x));
     const isWhole = name === 'rank';
     return { name, data: known, type: isWhole ? ('INT32' as const) : ('DOUBLE' as const) };
   });
-  return new Uint8Array(parquetWriteBuffer({ columnData }));
+  const schema = schemaFromColumnData({ columnData, schemaOverrides: { date: TIMES } });
+  const untyped = columnData.map(({ name, data }) => ({ name, data }));
+  return new Uint8Array(parquetWriteBuffer({ columnData: untyped, schema }));
 }
+
+/** Times without a zone, as in the data: pandas joins them with its own only if they have none. */
+const TIMES: SchemaElement = {
+  name: 'date',
+  type: 'INT64',
+  repetition_type: 'REQUIRED',
+  logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: false, unit: 'MILLIS' },
+};
 
 function utc(date: string): string {
   return date.length === 10 ? `${date}T00:00Z` : `${date}Z`;
@@ -185,13 +199,21 @@ const BLOCK = 4096;
 
 type Neutralise = ForecastConfig['neutralise'];
 
-/** The value of a flag or option; undefined: as configured. */
+/** The value of a flag or option; undefined: as configured; null or an empty text: nothing. */
 export function neutralisation(configured: Neutralise, given: unknown): Neutralise {
   if (given === undefined) return configured;
-  const parsed = neutraliseSchema.safeParse(given);
+  const parsed = neutraliseSchema.safeParse(given === '' ? null : given);
   if (parsed.success) return parsed.data;
   const [{ message, path }] = parsed.error.issues;
   throw new InputError(message, { key: ['--neutralise', ...path].join('.') });
+}
+
+/** Note about the index of a run that other data do not have, where it would be the market. */
+export function absentIndex({ data }: Pick<ForecastConfig, 'data'>, { index }: PricePanel): Note[] {
+  const { index: symbol } = data as { index?: string };
+  if (symbol === undefined || index !== undefined) return [];
+  const kind = 'index of the run that the data do not have: the mean of all members takes its place';
+  return [{ kind, count: 1, first: symbol }];
 }
 
 /** For names of folders: `sector`, `beta-60`, `sector-beta-60`. */

@@ -34,6 +34,8 @@ export interface ProblemKind<S extends ProblemSchema = ProblemSchema> {
    * processes of the tool in `members/` of the run folder. Default: it is always one.
    */
   members?(config: z.output<S>, seed: number): Promise<MemberPlan<z.output<S>> | undefined>;
+  /** Whether a configuration stands for several runs, without looking at its data. Default: never. */
+  isSeveralRuns?(config: z.output<S>): boolean;
   /** Further verbs that take a run of this kind. Default: none. */
   readonly verbs?: readonly ('translate' | 'forecast' | 'export')[];
   /** What `validate` returns, as shown to users. Default: a loss with its sign changed. */

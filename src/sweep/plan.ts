@@ -39,6 +39,8 @@ export interface PlanOptions {
   readonly out?: string;
   /** Whether runs of a problem are evaluated unless the grid says otherwise. Default: none are. */
   readonly evaluated?: (problem: RunConfig['problem']) => boolean;
+  /** Whether a problem is trained as several runs, which cannot be paused. Default: none is. */
+  readonly isSeveralRuns?: (problem: RunConfig['problem']) => boolean;
 }
 
 /** What a sweep will do. */
@@ -146,7 +148,13 @@ export function planSweep(grid: Grid, options: PlanOptions): Plan {
         return { name, group: group.name, labels, seed, config: resolved, job };
       };
       if (group.select?.search === 'halving') {
-        requireHalving(group.select.over, make(seeds[0], {}).config, `${at}.select`, places);
+        const example = make(seeds[0], {}).config;
+        requireHalving(group.select.over, example, `${at}.select`, places);
+        if (options.isSeveralRuns?.(example.problem)) {
+          const key = `${at}.select.search`;
+          const sentence = 'halving cannot pause a run that consists of others (problem.seeds, walkForward)';
+          throw new InputError(`${sentence}: expected search: all`, { ...places.get(key), key });
+        }
       }
       const bySeed = new Map(seeds.concat(selectSeeds).map((seed) => [seed, make(seed, {})]));
       const first = bySeed.get(seeds[0])!;

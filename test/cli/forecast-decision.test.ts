@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parquetReadObjects } from 'hyparquet';
+import { parquetMetadata, parquetReadObjects } from 'hyparquet';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { syntheticMarket, writeCsv } from '../../src/forecast/index.js';
 import { temporaryFolder } from '../forecast/panels.js';
@@ -88,6 +88,9 @@ describe('from prices to a decision', () => {
     const [date, instrument, prediction] = csv[1].split(',');
     expect(rows[0]).toMatchObject({ date: new Date(`${date}T00:00Z`), instrument, prediction: Number(prediction) });
     expect(rows.at(-1)!.label).toBeNull();
+    // pandas joins times with its own if they have no zone, as its own have none.
+    const { schema } = parquetMetadata(bufferOf(join(folder, 'new.parquet')));
+    expect(schema[1]!.logical_type).toEqual({ type: 'TIMESTAMP', isAdjustedToUTC: false, unit: 'MILLIS' });
 
     const from = await tcts(folder, 'evaluate', 'runs/us', '--from', '2015-02-02', '--to', '2015-02-27', '--json');
     const some = JSON.parse(from.stdout);

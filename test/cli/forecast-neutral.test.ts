@@ -84,6 +84,25 @@ it('a group that the data does not have is one sentence', async () => {
   expect(failed.stderr).toMatch(/^tcts: prices.csv:1: there is no column "region" among date, symbol, .*sector\n$/);
   const empty = await tcts(folder, 'evaluate', 'runs/neutral', '--neutralise', '{}');
   expect(empty.stderr).toBe('tcts: --neutralise: expected group, beta or both\n');
+  const price = await tcts(folder, 'evaluate', 'runs/neutral', '--neutralise', '{group: close}');
+  expect(price.stderr).toBe('tcts: problem.neutralise.group: "close" is a column of prices already\n');
+}, 60_000);
+
+it('what a run takes out by itself is left in on demand', async () => {
+  // Without the penalties, which leave no split: forecasts that are all the same would be neutral anyway.
+  const own = readFileSync(join(folder, 'neutral.yaml'), 'utf8')
+    .replace('"kind"', '"neutralise":{"group":"sector"},"kind"')
+    .replace('"numLeaves":4', '"numLeaves":4,"lambdaL1":0,"lambdaL2":1');
+  writeFileSync(join(folder, 'always.yaml'), own);
+  expect(await tcts(folder, 'train', 'always.yaml', '--quiet')).toMatchObject({ code: 0, stderr: '' });
+  for (const flags of [[], ['--neutralise', 'null']]) {
+    expect(await tcts(folder, 'evaluate', 'runs/always', ...flags)).toMatchObject({ code: 0, stderr: '' });
+  }
+  const of = (name: string) => rowsOf(join(folder, 'runs', 'always', 'evaluation', name, 'predictions.csv'));
+  const highest = (rows: ReturnType<typeof rowsOf>) => Math.max(...rows.map(({ prediction }) => prediction));
+  expect(largestSum(of('test'))).toBeLessThan(1e-5);
+  expect(largestSum(of('test-plain'))).toBeGreaterThan(0.01);
+  for (const name of ['test', 'test-plain']) expect(highest(of(name))).toBeGreaterThan(0.01);
 }, 60_000);
 
 it('what was kept of the data is never used when it is damaged', async () => {

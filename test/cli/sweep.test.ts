@@ -135,6 +135,20 @@ groups:
     select: {search: halving, over: {strategy.task: [main, clean, off-60, off-180]}}
 `;
 
+  it('refuses runs that consist of others before any is started', async () => {
+    const grid = `base: base.yaml\ngroups: [{name: a, select: {search: halving, over: {problem.learningRate: [0.1, 0.01]}}}]\n`;
+    const folder = folderWith(grid);
+    const split = '{walkForward: {train: 3m, validation: 1m, step: 2m}}';
+    const base = `problem: {kind: forecast, data: {format: synthetic}, split: ${split}}\nstrategy: {name: fixed}\n`;
+    writeFileSync(join(folder, 'base.yaml'), `${base}training: {episodes: 3, steps: 2}\n`);
+    const { code, stderr } = await tcts(folder, 'sweep', 'grid.yaml');
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^tcts: grid\.yaml:2.*halving cannot pause a run that consists of others .*expected search: all\n$/,
+    );
+    expect(existsSync(join(folder, 'runs'))).toBe(false);
+  });
+
   it('says before what it will cost', async () => {
     const { stdout } = await tcts(folderWith(FOUR(4)), 'sweep', 'grid.yaml', '--dry-run');
     // 9 ∕ 3² episodes for all 4, ⌈4 ∕ 3⌉ = 2 of them for 3 episodes, the best for 9:

@@ -77,3 +77,30 @@ test('a walk-forward that was killed goes on where it was, and is evaluated as o
   // The walk ends where the dates beside it say.
   expect(stdout).toMatch(/2015-09-20 to 2015-09-30 /);
 });
+
+test('windows of a configuration start from the one before, with the loss and the features it names', {
+  timeout: 60_000,
+}, async () => {
+  const folder = temporaryFolder();
+  const walk = '{train: 3m, validation: 1m, step: 2m, to: 2015-08-31, warmStart: true}';
+  const text = CONFIG.replace(/split:\n( {4}.*\n)+/, `split: {walkForward: ${walk}}\n  loss: rank\n`)
+    .replace('window: 6', 'kind: alpha360, window: 3')
+    .replace('size: 50', 'days: 4')
+    .replace('episodes: 12', 'episodes: 1');
+  writeFileSync(join(folder, 'steps.yaml'), text);
+  const trained = await tcts(folder, 'train', 'steps.yaml', '--quiet', '--cores', '2');
+  expect({ code: trained.code, stderr: trained.stderr }).toEqual({ code: 0, stderr: '' });
+  const run = join(folder, 'runs/steps');
+  const names = readMembers(run)!.map(({ name }) => name);
+  expect(names).toEqual(['2015-05-07', '2015-07-07']);
+  // Without dates, the first training part begins with the first whole window: the third weekday from 5 January on.
+  const configs = names.map((name) => readFileSync(join(memberFolder(run, name), 'config.yaml'), 'utf8'));
+  expect(configs[0]).toMatch(/train:\n? *-? *\[?\s*"?'?2015-01-07/);
+  expect(configs[0]).not.toMatch(/warmStart: \S*members/);
+  expect(configs[1]).toMatch(/warmStart: \S*members\/2015-05-07/);
+  for (const config of configs) expect(config).toMatch(/kind: alpha360[\s\S]*loss: rank/);
+  const { stdout } = await tcts(folder, 'evaluate', 'runs/steps', '--json');
+  const { windows, dates } = JSON.parse(stdout);
+  expect(dates).toEqual(['2015-05-07', '2015-08-31']);
+  expect(windows.map(({ test }: { test: string[] }) => test[0])).toEqual(names);
+});

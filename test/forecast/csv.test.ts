@@ -172,6 +172,16 @@ describe('a long CSV file', () => {
       /expected YYYY-MM-DD \(intraday: true reads times of the day\)/,
     ],
     [
+      'a day in another time zone',
+      `${HEADER}\n2020-01-01T05:00:00Z,A,1,1,1,1,1\n`,
+      /\(intraday: true reads times of the day; if this is a day in another time zone, leave out the zone\)/,
+    ],
+    [
+      'semicolons, and says how to read them',
+      `${HEADER.replaceAll(',', ';')}\n`,
+      /no column "date" among date;symbol;.*; delimiter: ";" would divide it$/,
+    ],
+    [
       'a date that may be of two days',
       `${HEADER}\n03/04/2020,A,1,1,1,1,1\n`,
       /:2: "03\/04\/2020" is not a date, expected YYYY-MM-DD \(dateOrder: dmy or mdy reads it\)/,

@@ -72,6 +72,16 @@ describe('a Parquet file', () => {
     expect(valueAt(panel, 1, 0, 'open')).toBeNaN();
   });
 
+  it('compressed in a way that cannot be undone is one sentence', async () => {
+    const columns = ['date', 'symbol', 'open', 'high', 'low', 'close', 'volume'];
+    const columnData = columns.map((name, i) => ({ name, data: [['2020-01-01', 'A'][i] ?? 2] }));
+    const compressors = { LZ4_RAW: (bytes: Uint8Array) => bytes };
+    const bytes = new Uint8Array(parquetWriteBuffer({ columnData, codec: 'LZ4_RAW', compressors }));
+    await expect(readParquet({ path: file(bytes) })).rejects.toThrow(
+      '.parquet: not a readable Parquet file: it is compressed with lz4, expected snappy, gzip, brotli or no compression',
+    );
+  });
+
   it('may be compressed with gzip', async () => {
     const columnData = ['date', 'symbol', 'open', 'high', 'low', 'close', 'volume'].map((name, i) => ({
       name,

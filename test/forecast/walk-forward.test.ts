@@ -127,6 +127,9 @@ describe('bad keys get one sentence', () => {
   it('of windows longer than the data, too many, and of models that cannot start from others', async () => {
     const plan = (walkForward: WalkForward, over: object = {}) =>
       planMembers(smallConfig({ split: { walkForward }, ...over }), 1);
+    await expect(plan({ ...walk(), from: '2015-02-30' })).rejects.toThrow(
+      'walkForward.from: "2015-02-30" is not a date, expected YYYY-MM-DD',
+    );
     await expect(plan(walk())).rejects.toThrow(
       /^problem\.split\.walkForward: 4y of training and 1y of validation from 2015-01-12 on leave no day to test: the data holds 2015-01-05 to 2015-08-14$/,
     );

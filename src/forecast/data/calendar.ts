@@ -56,6 +56,18 @@ export function formatMoment(minutes: number, intraday: boolean): string {
   return text.slice(0, intraday ? 16 : 10);
 }
 
+/**
+ * A date from a user, written as in the calendar: `YYYY-MM-DD`, which stands for a whole day, or a moment of it if the
+ * calendar has times of the day.
+ */
+export function givenDate(text: string, calendar: readonly string[], key: string): string {
+  const intraday = calendar[0].length > 'YYYY-MM-DD'.length;
+  const moment = parseMoment(text.trim(), { dateOrder: 'ymd', intraday });
+  if (moment !== undefined) return formatMoment(moment, intraday && /[T ]/.test(text.trim()));
+  const form = `YYYY-MM-DD${intraday ? ' or YYYY-MM-DDTHH:MM' : ''}`;
+  throw new InputError(`"${text}" is not a date, expected ${form}`, { key });
+}
+
 /** `YYYY-MM-DD` of a day number. */
 export function formatDay(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);

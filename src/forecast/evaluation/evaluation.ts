@@ -15,14 +15,14 @@ import { groupBy } from '../../metrics/statistics.js';
 import { Random } from '../../random.js';
 import { type EvaluatedData, evaluationFolder, readEvaluatedData, writeScores } from '../../run/index.js';
 import { datesOf, type ForecastConfig } from '../config.js';
-import { firstDayFrom, lastDayUntil, partSamples, type SplitDates } from '../data/calendar.js';
+import { firstDayFrom, givenDate, lastDayUntil, partSamples, type SplitDates } from '../data/calendar.js';
 import { labelSpec, shortHistory } from '../data/dataset.js';
 import { labelReach, labelStart } from '../data/labels.js';
 import { type PricePanel, type Samples, samplesBetween } from '../data/panel.js';
 import { type Forecaster, forecastsOf, openForecaster, windowAt } from '../forecaster.js';
 import type { Note } from '../formats/format.js';
 import { evaluatedPrices, type OtherData, openPanel } from '../formats/index.js';
-import { neutralForecasts, neutralisation, neutralName, writeTable } from '../predictions.js';
+import { absentIndex, neutralForecasts, neutralisation, neutralName, writeTable } from '../predictions.js';
 import { requireFinite, type Scores, scoresOf } from '../scores.js';
 import { type Backtest, backtest, type Execution } from './backtest.js';
 import { type BacktestOptions, type BacktestSettings, backtestSettings, barName } from './portfolio.js';
@@ -148,6 +148,7 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
         ...(options.data === undefined ? [] : notes.list()),
         ...short,
         ...seen(config, panel, samples),
+        ...(isMarketOfMembers(judged, neutral) ? absentIndex(config, panel) : []),
         ...missing,
         ...thin(judged),
       ],
@@ -163,6 +164,12 @@ export async function evaluateForecast(run: string, options: EvaluationOptions =
   } finally {
     await forecaster.close();
   }
+}
+
+/** Whether the members are the market, for want of an index, that returns are compared with or betas are measured against. */
+function isMarketOfMembers({ figures }: Judgement, neutral: ForecastConfig['neutralise']): boolean {
+  const { benchmark, longShort } = figures.backtest.settings;
+  return (benchmark === 'auto' && !longShort) || typeof neutral?.beta === 'number';
 }
 
 function windowScores(windows: readonly SplitDates[], daily: readonly DailyScore[]): WindowScores[] {
@@ -256,7 +263,10 @@ function evaluatedSamples(
     const wanted = `from ${first ?? 'the beginning'} to ${last ?? 'the end'}`;
     throw new InputError(`there is no sample ${wanted}; the data holds ${calendar[0]} to ${calendar.at(-1)}`, { key });
   };
-  if (from !== undefined || to !== undefined) return { split: 'dates', samples: between(from, to, '--from, --to') };
+  if (from !== undefined || to !== undefined) {
+    const [start, end] = [from && givenDate(from, calendar, '--from'), to && givenDate(to, calendar, '--to')];
+    return { split: 'dates', samples: between(start, end, '--from, --to') };
+  }
   if (windows !== undefined && split === 'validation') {
     throw new InputError('each window of a walk-forward has its own validation part: evaluate a member', {
       key: '--split',

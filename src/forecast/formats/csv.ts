@@ -163,7 +163,7 @@ class TableInput {
   private open(columns: Columns, file: string): void {
     if (this.table === undefined) {
       this.fields = columns.fields;
-      this.table = new RowTable(this.source, columns.fields, this.notes);
+      this.table = new RowTable(this.source, columns.fields, this.notes, this.options);
     } else if (columns.fields.length !== this.fields.length) {
       throw new InputError('some files of the folder have a vwap column and some have none', { file, line: 1 });
     }

@@ -35,6 +35,8 @@ export interface ReadOptions {
   readonly group?: string;
   /** Names of these columns in the data, if they differ. Default: the same. */
   readonly named?: Readonly<Record<string, string>>;
+  /** Whether the index may be missing from the data, as from data other than a run's own. Default: that is an error. */
+  readonly indexIsOptional?: boolean;
 }
 
 /** Columns that a reading has besides prices, in the order of the panel. */

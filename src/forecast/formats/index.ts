@@ -112,7 +112,7 @@ async function readOther(config: DataConfig, { data: path, columns = {} }: Other
   const mapped = { ...(rest.columns as object | undefined), ...Object.fromEntries(ours) };
   const reading = await readPanel(
     { ...rest, columns: Object.keys(mapped).length === 0 ? undefined : mapped, path },
-    { ...options, named: Object.fromEntries(named) },
+    { ...options, named: Object.fromEntries(named), indexIsOptional: true },
   );
   return { ...reading, keep: () => {} };
 }

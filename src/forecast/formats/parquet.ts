@@ -62,7 +62,7 @@ async function readRows(source: ParquetSource, options: ReadOptions, decoder: Pa
   const { columns: names, ranges } = await decoder.outline();
   const notes = new Notes();
   const columns = findColumns(names, source, options, notes, true, file);
-  const table = new RowTable(source, columns.fields, notes);
+  const table = new RowTable(source, columns.fields, notes, options);
   const groups = new GroupNumbers();
   for (const { rowStart, rowEnd } of ranges) {
     const read = async (at: number): Promise<DecodedArray> => {
@@ -190,7 +190,7 @@ export class ParquetDecoder {
 const DECODER = `
 const { closeSync, fstatSync, openSync, readSync } = require('node:fs');
 const { parentPort, workerData } = require('node:worker_threads');
-const { brotliDecompressSync, gunzipSync } = require('node:zlib');
+const { brotliDecompressSync, gunzipSync, zstdDecompressSync } = require('node:zlib');
 
 const descriptor = openSync(workerData.file, 'r');
 const byteLength = fstatSync(descriptor).size;
@@ -206,8 +206,17 @@ const file = {
     return bytes.buffer;
   },
 };
-// Codecs that writers use besides snappy, which the module includes.
-const compressors = { GZIP: (bytes) => gunzipSync(bytes), BROTLI: (bytes) => brotliDecompressSync(bytes) };
+const unknown = (codec) => () => {
+  throw new Error('it is compressed with ' + codec + ', expected snappy, gzip, brotli or no compression');
+};
+// Codecs that writers use besides snappy, which the module includes; Node.js has zstd from 22.15 on.
+const compressors = {
+  GZIP: (bytes) => gunzipSync(bytes),
+  BROTLI: (bytes) => brotliDecompressSync(bytes),
+  ZSTD: zstdDecompressSync ? (bytes) => zstdDecompressSync(bytes) : unknown('zstd'),
+  LZ4: unknown('lz4'),
+  LZ4_RAW: unknown('lz4'),
+};
 
 let scan;
 parentPort.on('message', async ({ column, rowStart, rowEnd }) => {

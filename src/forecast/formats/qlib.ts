@@ -119,7 +119,7 @@ function read(source: z.output<typeof schema>, options: ReadOptions = {}): Readi
   const index =
     source.index === undefined
       ? undefined
-      : readIndex(source.index, path(source.index, 'close'), reader, first, calendar);
+      : readIndex(source.index, path(source.index, 'close'), reader, first, calendar, options);
   const draft = { calendar, symbols, fields, values, members, ...(index === undefined ? {} : { index }) };
   return { ...clean(draft, source.maxMove, notes, folder), notes };
 }
@@ -180,8 +180,10 @@ function readIndex(
   reader: SeriesReader,
   first: number,
   calendar: readonly string[],
-): IndexSeries {
+  { indexIsOptional = false }: ReadOptions,
+): IndexSeries | undefined {
   const series = reader.read(file);
+  if (series === undefined && indexIsOptional) return undefined;
   if (series === undefined)
     throw new InputError(`there is no such file, so no index ${symbol}`, { file, key: 'index' });
   const close = new Float32Array(calendar.length).fill(Number.NaN);

@@ -50,14 +50,21 @@ export function findColumns(
     const at = place(wanted);
     if (at >= 0 || !(required || mapped !== undefined)) return at;
     const meant = wanted === column ? '' : ` for ${column}`;
-    const none = wanted === 'volume' ? '; columns: {volume: null} says that the data has none' : '';
+    const [mark] = names.length === 1 ? (/[;\t|]/.exec(names[0]) ?? []) : [];
+    const none =
+      mark !== undefined
+        ? `; delimiter: ${JSON.stringify(mark)} would divide it`
+        : wanted === 'volume'
+          ? '; columns: {volume: null} says that the data has none'
+          : '';
     throw new InputError(`there is no column "${wanted}"${meant} among ${names.join(', ')}${none}`, where);
   };
   const known: Field[] = FIELDS.filter((field) => field !== 'volume' || source.columns?.volume !== null);
   const fields = [...known, ...(find('vwap', false) < 0 ? [] : ['vwap']), ...extraColumns(options)];
   const twice = fields.find((field, i) => fields.indexOf(field) !== i);
   if (twice !== undefined) {
-    throw new InputError(`"${twice}" is a column of prices already`, { key: 'problem.features.columns' });
+    const key = twice === options.group ? 'problem.neutralise.group' : 'problem.features.columns';
+    throw new InputError(`"${twice}" is a column of prices already`, { key });
   }
   const used = [...fields, ...Object.values(source.columns ?? {}), ...Object.values(options.named ?? {})];
   const isUsed = (name: string) => used.some((one) => one?.trim().toLowerCase() === name.trim().toLowerCase());
@@ -102,6 +109,7 @@ export class RowTable {
     private readonly source: TableSource,
     private readonly fields: readonly string[],
     private readonly notes: Notes,
+    private readonly options: Pick<ReadOptions, 'indexIsOptional'> = {},
   ) {
     const { start, end } = dateBounds(source);
     this.first = source.start === undefined ? Number.NEGATIVE_INFINITY : parseDay(start)! * MINUTES;
@@ -166,11 +174,9 @@ export class RowTable {
 
   /** The panel of all rows; the table must not be used afterwards. */
   finish(): Reading {
-    const { path: file, index: indexSymbol } = this.source;
+    const { path: file } = this.source;
     if (this.length === 0) throw new InputError('there is no row of prices between these dates', { file });
-    if (indexSymbol !== undefined && !this.stockOf.has(indexSymbol)) {
-      throw new InputError(`there is no symbol "${indexSymbol}" to serve as the index`, { file, key: 'index' });
-    }
+    const indexSymbol = this.indexSymbol();
     const numbers = [...new Set(this.moments.subarray(0, this.length))].sort((a, b) => a - b);
     const calendar = numbers.map((moment) => this.shown(moment));
     const { symbols, members } = this.members(calendar);
@@ -215,6 +221,14 @@ export class RowTable {
     return { ...clean(draft, this.source.maxMove, this.notes, file), notes: this.notes };
   }
 
+  /** The symbol of the index, if the data have one. */
+  private indexSymbol(): string | undefined {
+    const { path: file, index } = this.source;
+    if (index === undefined || this.stockOf.has(index)) return index;
+    if (this.options.indexIsOptional === true) return undefined;
+    throw new InputError(`there is no symbol "${index}" to serve as the index`, { file, key: 'index' });
+  }
+
   private checkDuplicate(earlier: number, row: number): void {
     const width = this.fields.length;
     const at = (r: number): Float32Array => this.values.subarray(r * width, (r + 1) * width);
@@ -251,7 +265,8 @@ export class RowTable {
     const text = date.trim();
     const { dateOrder, intraday } = this.source;
     if (!intraday && parseMoment(text, { dateOrder, intraday: true }) !== undefined) {
-      return ' (intraday: true reads times of the day)';
+      const zone = ZONE.test(text) ? '; if this is a day in another time zone, leave out the zone' : '';
+      return ` (intraday: true reads times of the day${zone})`;
     }
     if (dateOrder !== 'ymd') return '';
     const orders = (['dmy', 'mdy'] as const).filter(
@@ -293,3 +308,4 @@ export class RowTable {
 }
 
 const MINUTES = 24 * 60;
+const ZONE = /(Z|[+-]\d{2}:?\d{2})$/;
