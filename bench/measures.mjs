@@ -3,7 +3,7 @@
  * every other validation day the best checkpoint is picked by loss, IC and RankIC; how good it is, is measured by the RankIC
  * of the remaining days, and the other way round. Test data are not looked at.
  *
- *     npm run build && node bench/measures.mjs QLIB_FOLDER [--models gru,lstm,mlp] [--seeds 2] [--episodes 12] [--updates 25]
+ *     npm run build && node bench/measures.mjs QLIB_FOLDER [--models gru,lstm,mlp] [--seeds 3] [--episodes 20] [--updates 25]
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -18,8 +18,8 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     models: { type: 'string', default: 'gru,lstm,alstm,mlp,gat' },
-    seeds: { type: 'string', default: '2' },
-    episodes: { type: 'string', default: '12' },
+    seeds: { type: 'string', default: '3' },
+    episodes: { type: 'string', default: '20' },
     updates: { type: 'string', default: '25' },
   },
 });
@@ -38,7 +38,7 @@ async function heldOut(name, seed) {
   const set = [
     `problem.data.path=${folder}`,
     `problem.model={name: ${name}}`,
-    'problem.split.train=[2011-01-01, 2013-12-31]',
+    'problem.validation.everyDays=2',
     'strategy={name: fixed}',
     `training={episodes: ${values.episodes}, steps: ${values.updates}}`,
     `seed=${seed}`,
@@ -46,7 +46,7 @@ async function heldOut(name, seed) {
   const file = fileURLToPath(new URL('../configs/csi300.yaml', import.meta.url));
   const config = loadConfig(trainConfigSchema, file, { set });
   const random = new Random(seed);
-  const problem = await createProblem(config.problem, { random: random.fork('problem'), threads: 1, workers: 2 });
+  const problem = await createProblem(config.problem, { random: random.fork('problem'), threads: 1, workers: 1 });
   const strategy = await createStrategy(config.strategy, problem, random.fork('strategy'), 1);
   const { validation, main, horizons } = problem.data;
   const halves = [0, 1].map((half) => halfOf(validation, half, horizons.length));

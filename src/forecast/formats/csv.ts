@@ -148,7 +148,8 @@ class TableInput {
       row = cells;
       line = at;
       if (columns === undefined) {
-        columns = findColumns(cells, this.source, this.options, this.notes, stock === undefined, file, line);
+        const header = { names: cells, needsSymbol: stock === undefined, file, line };
+        columns = findColumns(header, this.source, this.options, this.notes);
         this.open(columns, file);
         return;
       }

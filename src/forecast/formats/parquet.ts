@@ -61,7 +61,7 @@ async function readRows(source: ParquetSource, options: ReadOptions, decoder: Pa
   const file = source.path;
   const { columns: names, ranges } = await decoder.outline();
   const notes = new Notes();
-  const columns = findColumns(names, source, options, notes, true, file);
+  const columns = findColumns({ names, needsSymbol: true, file }, source, options, notes);
   const table = new RowTable(source, columns.fields, notes, options);
   const groups = new GroupNumbers();
   for (const { rowStart, rowEnd } of ranges) {

@@ -27,15 +27,21 @@ export interface Columns {
 /** What vendors call a close adjusted for splits and dividends, next to prices as quoted. */
 export const ADJUSTED = /^adj(usted|\.)?[ _]?close$/i;
 
-/** Finds our columns among the source's names. */
+/** The names of a source's columns. */
+export interface Header {
+  readonly names: readonly string[];
+  /** Whether a column has to say which stock a row is about. */
+  readonly needsSymbol: boolean;
+  readonly file: string;
+  readonly line?: number;
+}
+
+/** Finds our columns among the source's. */
 export function findColumns(
-  names: readonly string[],
+  { names, needsSymbol, file, line }: Header,
   source: TableSource,
   options: ReadOptions,
   notes: Notes,
-  needsSymbol: boolean,
-  file: string,
-  line?: number,
 ): Columns {
   const lower = names.map((name) => name.trim().toLowerCase());
   const where = { file, line };
