@@ -205,8 +205,10 @@ export const forecastSchema = z.strictObject({
   validation: section({
     measure: z
       .enum(['loss', 'IC', 'RankIC'])
-      .default('loss')
-      .describe('ℳ, which picks the best checkpoint: minus the loss of the main task, or its mean daily correlation.'),
+      .default('RankIC')
+      .describe(
+        'ℳ, which picks the best checkpoint and rewards schedulers: minus the loss of the main task, or its mean daily correlation.',
+      ),
     everyDays: z.int().min(1).default(1).describe('Use every n-th day of the validation part.'),
     reward: rewardShare('validation days, the first ones,'),
   }).describe('How the validation performance ℳ is computed.'),

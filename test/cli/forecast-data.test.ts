@@ -63,7 +63,11 @@ test('a market of one stock is refused, or noted where its returns are not ranke
   const refused = await tcts(folder, 'train', 'one.yaml', ...lone);
   expect({ code: refused.code, lines: refused.stderr.trim().split('\n').length }).toEqual({ code: 1, lines: 1 });
   expect(refused.stderr).toMatch(/problem\.data: the market has one stock a day, .*transform: raw/);
-  const noted = await tcts(folder, 'train', 'one.yaml', ...lone, '--set', 'problem.labels.transform=raw');
+  const raw = [...lone, '--set', 'problem.labels.transform=raw'];
+  const unmeasured = await tcts(folder, 'train', 'one.yaml', ...raw);
+  expect(unmeasured.code).toBe(1);
+  expect(unmeasured.stderr).toMatch(/problem\.validation\.measure: no day has two stocks, .*expected loss\n/);
+  const noted = await tcts(folder, 'train', 'one.yaml', ...raw, '--set', 'problem.validation.measure=loss');
   expect(noted.code, noted.stderr).toBe(0);
   expect(noted.stderr).toMatch(/data: \d+ × day of the training part with a single stock: no rank, no correlation/);
 });

@@ -78,6 +78,7 @@ const config = (data: string, [train, validation, test]: readonly string[][]) =>
   model: {name: mlp, hidden: [8]}
   batch: {size: 100}
   learningRate: 0.02
+  validation: {measure: loss}
   backtest: {preset: us, top: 2, drop: 2}
 strategy: {name: fixed}
 training: {episodes: 2, steps: 30}

@@ -25,6 +25,7 @@ const CONFIG = `problem:
   features: {window: 6}
   model: {name: gru, hidden: 4, layers: 1}
   batch: {size: 50}
+  validation: {measure: loss}
 strategy: {name: fixed}
 training: {episodes: 12, steps: 5}
 saving: {everySteps: 6, everySeconds: null}

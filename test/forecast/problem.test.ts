@@ -183,7 +183,7 @@ describe('what the scheduler sees', () => {
 
 describe('validation', () => {
   it('is minus the mean main-task loss of all labelled samples, and does not change the problem', async () => {
-    const problem = await smallProblem({ main: 2 });
+    const problem = await smallProblem({ main: 2, validation: { measure: 'loss' } });
     const before = copySnapshot(problem.capture());
     let [sum, count] = [0, 0];
     for (const batch of problem.validationBatches()) {

@@ -69,10 +69,12 @@ export async function openForecastData(config: ForecastConfig): Promise<Forecast
   if (training.samples.length === 0) {
     throw new InputError('no sample has the labels of all tasks', { key: 'problem.split.train' });
   }
+  const lone = loneStocks(panel, train, config.labels);
+  if (config.validation.measure !== 'loss') requirePairs(validation);
   return {
     panel,
     cleaned,
-    notes: [...notes.list(), ...uncovered(panel, dates), ...short, ...loneStocks(panel, train, config.labels)],
+    notes: [...notes.list(), ...uncovered(panel, dates), ...short, ...lone],
     horizons,
     main,
     features: config.features,
@@ -141,6 +143,14 @@ function isWellBefore(date: string, other: string): boolean {
 }
 
 const HOLIDAYS = 14;
+
+/** Rejects a validation part without two stocks on any day, of which no correlation can be measured. */
+function requirePairs({ dayStarts }: Samples): void {
+  if (dayStarts.some((start, d) => start - dayStarts[d - 1] > 1)) return;
+  throw new InputError('no day has two stocks, which a correlation needs: expected loss', {
+    key: 'problem.validation.measure',
+  });
+}
 
 /** Notes about days with one stock, which cannot be ranked. */
 function loneStocks(panel: PricePanel, { dayStarts, day }: Samples, { transform }: { transform: string }): Note[] {

@@ -172,7 +172,9 @@ export const validationLoss: Measure = {
   digits: 4,
   better: 'lower',
   of: ({ result }, { keys }) =>
-    keys.get('problem.validation.measure') === 'RankIC' ? Number.NaN : -(result?.best?.performance ?? Number.NaN),
+    (keys.get('problem.validation.measure') ?? 'loss') === 'loss'
+      ? -(result?.best?.performance ?? Number.NaN)
+      : Number.NaN,
 };
 
 /**
