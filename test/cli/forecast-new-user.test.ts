@@ -126,3 +126,24 @@ it('trees whose penalties leave no split say so, quiet or not', async () => {
   const grown = await tcts(folder, 'train', 'own.yaml', '--quiet', ...set, ...free, '--set', 'name=free');
   expect({ code: grown.code, stderr: grown.stderr }).toEqual({ code: 0, stderr: '' });
 }, 60_000);
+
+it('two seeds forecast the mean of the ranks of their members, with the spread beside it', async () => {
+  const trained = await tcts(folder, 'train', 'own.yaml', '--quiet', '--set', 'problem.seeds=2', '--set', 'name=seeds');
+  expect({ code: trained.code, stderr: trained.stderr }).toEqual({ code: 0, stderr: '' });
+  const forecast = async (run: string): Promise<string[][]> => {
+    const { code, stderr } = await tcts(folder, 'forecast', run, '--date', '2015-07-31', '--out', 'day.csv');
+    expect(code, stderr).toBe(0);
+    const [head, ...lines] = readFileSync(join(folder, 'day.csv'), 'utf8').trim().split('\n');
+    expect(head).toMatch(/^date,instrument,prediction,rank(,spread)?$/);
+    return lines.map((line) => line.split(',')).sort(([, a], [, b]) => (a < b ? -1 : 1));
+  };
+  const members = [await forecast('runs/seeds/members/seed=2'), await forecast('runs/seeds/members/seed=3')];
+  const whole = await forecast('runs/seeds');
+  expect(whole).toHaveLength(9);
+  for (const [i, [, , prediction, , spread]] of whole.entries()) {
+    // The best of 9 has rank 1, the worst 1 ∕ 9; two values lie |a − b| ∕ √2 around their mean.
+    const [a, b] = members.map((rows) => (10 - Number(rows[i][3])) / 9);
+    expect(Number(prediction)).toBeCloseTo((a + b) / 2, 6);
+    expect(Number(spread)).toBeCloseTo(Math.abs(a - b) / Math.SQRT2, 6);
+  }
+}, 60_000);
