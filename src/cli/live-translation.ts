@@ -194,8 +194,7 @@ const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Han
 
 /** A sentence to begin with, if there is one of the language. */
 function exampleOf(run: string, { source }: Translator): string {
-  const { language, tokenizer } = source.pipeline.config;
   const { problem } = openRun(run).config as { problem?: unknown };
-  const [example] = exampleSentences(language, tokenizer.kind === 'none', problem);
+  const [example] = exampleSentences(source.pipeline.config, problem);
   return example === undefined ? '' : `For example:\n\n  ${example.source}\n`;
 }
