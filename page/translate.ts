@@ -63,10 +63,15 @@ function Stage({ translation }: { translation: TranslationOffer }) {
   const [refusal, setRefusal] = useState<string>();
   const [copied, setCopied] = useState('');
   const [settings, setSettings] = useState<readonly LaneSetting[]>(link.lanes);
-  // Exports of before there was such a thing are read by words.
+  // An export that does not say is read by words.
   const byCharacter = (id: string): boolean => translation.runs.find((run) => run.id === id)?.byCharacter === true;
   const stage = useSentence(settings, pace, byCharacter);
-  const units = [...new Set(settings.map(({ run }) => (byCharacter(run) ? 'character' : 'word')))];
+  const unitOf = ({ run }: LaneSetting): Unit => (byCharacter(run) ? 'character' : 'word');
+  const units = [...new Set(settings.map(unitOf))];
+  const whenRead =
+    units.length === 1
+      ? `every ${WHEN_READ[units[0]]}`
+      : settings.map((setting) => `in ${setting.name.toUpperCase()} every ${WHEN_READ[unitOf(setting)]}`).join(', ');
   const examples = translation.runs.find(({ id }) => id === settings[0].run)?.examples ?? [];
   const sentence = text.trim() === '' ? (examples[0]?.source ?? '') : text;
   const reference = examples.find(({ source }) => source === stage.sentence)?.reference;
@@ -124,7 +129,7 @@ function Stage({ translation }: { translation: TranslationOffer }) {
         Sentence
         <textarea
           rows="2"
-          placeholder=${typing ? `Type: ${units.map((unit) => TYPED[unit]).join(', ')}; Enter ends the sentence.` : sentence || 'Type or paste a sentence.'}
+          placeholder=${typing ? `Type: ${whenRead}; Enter ends the sentence.` : sentence || 'Type or paste a sentence.'}
           value=${text}
           onInput=${type}
           oncompositionend=${type}
@@ -211,9 +216,9 @@ function secondSetting({ run, place, policy }: LaneSetting): LaneSetting {
 /** What a source is read by. */
 type Unit = 'character' | 'word';
 
-const TYPED: Readonly<Record<Unit, string>> = {
-  character: 'every character is read at once',
-  word: 'every word is read when a space follows it',
+const WHEN_READ: Readonly<Record<Unit, string>> = {
+  character: 'character is read at once',
+  word: 'word is read when a space follows it',
 };
 
 /** The code of keys that an input method has taken. */

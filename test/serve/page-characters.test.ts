@@ -93,7 +93,7 @@ describePage('a source without spaces in the page', (served) => {
   it('is played by characters, in the page too, beside a model that reads the words of the same text', async () => {
     const settings = { text: '我们 喜欢', pace: '10', 'a.place': 'page', 'b.run': 'toy' };
     const { page, faults } = await openPage(served.browser, linkTo(settings));
-    expect(await page.getByText('characters/s').count()).toBe(1);
+    await page.getByText('characters/s').waitFor();
     await page.getByRole('button', { name: 'Play' }).click();
     await page.locator('.timeline .end').nth(1).waitFor();
     expect(await outcome(page)).toBe((await written('我们 喜欢')).at(-1)!.trim());
@@ -113,7 +113,7 @@ describePage('a source without spaces in the page', (served) => {
     await page.getByRole('textbox').fill('我'.repeat(257));
     await page.getByText('A sentence can have 256 characters here; this text has 257.').waitFor();
     await page.getByRole('textbox').fill('我'.repeat(256));
-    expect(await page.getByRole('alert').count()).toBe(0);
+    await expect.poll(() => page.getByRole('alert').count(), POLL).toBe(0);
     await page.close();
   });
 
@@ -128,6 +128,7 @@ describePage('a source without spaces in the page', (served) => {
     const columns = async (): Promise<number> => {
       await page.reload();
       await page.getByRole('button', { name: 'Play' }).click();
+      await page.locator('.timeline .read .end').waitFor();
       await outcome(page);
       expect(await reads(page)).toEqual(['我', '们', '喜', '欢', 'end']);
       return page.locator('.timeline thead th[scope=col]').count();
