@@ -1,36 +1,46 @@
 import { useReducer, useRef, useState } from 'preact/hooks';
+import { type ArrivingWord, arrivalsOfLine, arrivedWords, arrivingWords } from 'tcts/translate/text/arriving.js';
 import { changeLane, emptyLane, type LaneChange, type LaneSetting, type LaneState } from './lane.js';
 import { specOf } from './policies.js';
 import { beginInPage, beginOnServer, type SentenceSession, type SessionListener } from './sessions.js';
+
+/** A lane that reads the sentence. */
+interface Reader {
+  readonly session: SentenceSession;
+  readonly byCharacter: boolean;
+  /** What it has been sent. */
+  readonly sent: ArrivingWord[];
+}
 
 interface UnderWay {
   /** When its first word was sent; undefined before. */
   began?: number;
   /** By lane; finished ones are removed. */
-  readonly sessions: Map<string, SentenceSession>;
-  /** Typed words that have been sent, in all lanes the same. */
-  readonly sent: string[];
+  readonly readers: Map<string, Reader>;
   /** No word can follow. */
   ended: boolean;
   player?: Player;
 }
 
-/** The sentence that is being played or typed, in all lanes at once. */
-export function useSentence(settings: readonly LaneSetting[], pace: number) {
+/**
+ * The sentence that is being played or typed, in all lanes at once: each reads the same text in words or in characters,
+ * as its model does (`byCharacter` of a run).
+ */
+export function useSentence(settings: readonly LaneSetting[], pace: number, byCharacter: (run: string) => boolean) {
   const [states, dispatch] = useReducer(changeLanes, {});
   const [arrivals, setArrivals] = useState<readonly number[]>([]);
   const [sentence, setSentence] = useState('');
   const [busy, setBusy] = useState(false);
   const current = useRef<UnderWay | undefined>(undefined);
   const restart = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const now = useRef({ settings, pace });
-  now.current = { settings, pace };
+  const now = useRef({ settings, pace, byCharacter });
+  now.current = { settings, pace, byCharacter };
 
   const drop = () => {
     clearTimeout(restart.current);
     restart.current = undefined;
     current.current?.player?.stop();
-    for (const session of current.current?.sessions.values() ?? []) session.stop();
+    for (const { session } of current.current?.readers.values() ?? []) session.stop();
     current.current = undefined;
   };
   const stop = () => {
@@ -47,12 +57,12 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
     drop();
     setBusy(true);
     setArrivals([]);
-    const sessions = new Map<string, SentenceSession>();
-    const own: UnderWay = { sessions, sent: [], ended: false };
+    const readers = new Map<string, Reader>();
+    const own: UnderWay = { readers, ended: false };
     current.current = own;
     const leave = (name: string) => {
-      sessions.delete(name);
-      if (sessions.size === 0 && current.current === own) stop();
+      readers.delete(name);
+      if (readers.size === 0 && current.current === own) stop();
     };
     for (const setting of now.current.settings) {
       const change = (what: LaneChange) => dispatch({ lane: setting.name, change: what });
@@ -69,41 +79,43 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
           leave(setting.name);
         },
       });
-      sessions.set(setting.name, session);
+      readers.set(setting.name, { session, byCharacter: now.current.byCharacter(setting.run), sent: [] });
       session.ready.then((runsOn) => change({ type: 'ready', runsOn }));
     }
     return own;
   };
 
   /** Notes the time of a word, or of the end. */
-  const arrive = () => {
-    const own = current.current;
-    if (own === undefined) return;
+  const arrive = (own: UnderWay) => {
     own.began ??= performance.now();
     const time = sinceBegin(own);
     setArrivals((before) => [...before, time]);
   };
-  const push = (words: readonly string[]) => {
-    arrive();
-    for (const session of current.current?.sessions.values() ?? []) session.push(words);
+  /** Gives each lane what has arrived for it since. */
+  const send = (own: UnderWay, text: string) => {
+    const news = [...own.readers.values()].flatMap((reader) => {
+      const words = arrivedWords(text, reader.byCharacter).slice(reader.sent.length);
+      return words.length > 0 ? [{ reader, words }] : [];
+    });
+    if (news.length > 0) arrive(own);
+    for (const { reader, words } of news) {
+      reader.session.push(words);
+      reader.sent.push(...words);
+    }
   };
-  const end = () => {
-    if (current.current !== undefined) current.current.ended = true;
-    arrive();
-    for (const session of [...(current.current?.sessions.values() ?? [])]) session.end();
+  const end = (own: UnderWay) => {
+    own.ended = true;
+    arrive(own);
+    for (const { session } of [...own.readers.values()]) session.end();
   };
-
-  const send = (own: UnderWay, words: readonly string[]) => {
-    const more = words.slice(own.sent.length);
-    if (more.length === 0) return;
-    push(more);
-    own.sent.push(...more);
-  };
-  /** Starts with the words when typing pauses: a word being edited changes with every key. */
-  const beginSoon = (words: readonly string[]) => {
+  /** Something of the text has arrived for a lane. */
+  const hasArrived = (text: string) =>
+    now.current.settings.some(({ run }) => arrivedWords(text, now.current.byCharacter(run)).length > 0);
+  /** Starts with the text when typing pauses: a word being edited changes with every key. */
+  const beginSoon = (text: string) => {
     clearTimeout(restart.current);
     restart.current = setTimeout(() => {
-      if (words.length > 0) send(begin(true), words);
+      if (hasArrived(text)) send(begin(true), text);
       else {
         stop();
         clear();
@@ -123,48 +135,52 @@ export function useSentence(settings: readonly LaneSetting[], pace: number) {
       stop();
       clear();
     },
-    /** Plays words at the pace, once all models are open. */
-    play(words: readonly string[]) {
-      setSentence(words.join(' '));
+    /** Plays a line at the pace, once all models are open: by characters if a lane reads by characters. */
+    play(line: string) {
+      setSentence(singleSpaced(line));
       const own = begin();
-      own.player = new Player(words, { word: (word) => push([word]), end }, () => now.current.pace);
-      Promise.all([...own.sessions.values()].map(({ ready }) => ready)).then(() => {
+      const readers = [...own.readers.values()];
+      const texts = arrivalsOfLine(
+        line,
+        readers.some(({ byCharacter }) => byCharacter),
+      );
+      own.player = new Player(texts, { text: (text) => send(own, text), end: () => end(own) }, () => now.current.pace);
+      Promise.all(readers.map(({ session }) => session.ready)).then(() => {
         if (current.current === own) own.player?.start();
       });
     },
     /**
-     * Processes the words typed since. If words that were sent are no longer on the screen, the
-     * sentence is read again: what is written is the same up to the first word that changed.
+     * Processes what was typed since. If words or characters that were sent are no longer on the screen, the
+     * sentence is read again: what is written is the same up to the first one that changed.
      */
     follow(text: string) {
-      const words = completeWords(text);
       const own = current.current;
       if (text.trim() === '') {
         stop();
         clear();
-      } else if (restart.current !== undefined) beginSoon(words);
+      } else if (restart.current !== undefined) beginSoon(text);
       else if (own === undefined || own.ended) {
-        if (words.length > 0) send(begin(), words);
-      } else if (isBeginning(own.sent, wordsOf(text))) send(own, words);
+        if (hasArrived(text)) send(begin(), text);
+      } else if (isContinued(own, text)) send(own, text);
       else {
         drop();
         setArrivals([]);
         for (const { name } of now.current.settings) dispatch({ lane: name, change: { type: 'begin', again: true } });
-        beginSoon(words);
+        beginSoon(text);
       }
     },
     /** The typed sentence is complete. */
     finish(text: string) {
-      const words = wordsOf(text);
-      const own = current.current;
-      if (words.length === 0) return;
-      const goesOn = own !== undefined && !own.ended && isBeginning(own.sent, words);
-      setSentence(words.join(' '));
-      send(goesOn ? own : begin(own !== undefined || restart.current !== undefined), words);
-      end();
+      const before = current.current;
+      if (text.trim() === '') return;
+      const goesOn = before !== undefined && !before.ended && isContinued(before, text);
+      setSentence(singleSpaced(text));
+      const own = goesOn ? before : begin(before !== undefined || restart.current !== undefined);
+      send(own, `${text} `);
+      end(own);
     },
     changePolicy(lane: string, spec: string) {
-      current.current?.sessions.get(lane)?.changePolicy(spec);
+      current.current?.readers.get(lane)?.session.changePolicy(spec);
     },
   };
 }
@@ -187,15 +203,15 @@ function changeLanes(states: LaneStates, { lane, change }: { lane: string; chang
   return { ...states, [lane]: changeLane(states[lane] ?? emptyLane, change) };
 }
 
-/** Plays words one by one at a pace that may change. */
+/** Plays a line as it grows by a word or a character, at a pace that may change. */
 class Player {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private at = 0;
 
   constructor(
-    private readonly words: readonly string[],
-    private readonly on: { word(word: string): void; end(): void },
-    /** Words per second, queried before each word. */
+    private readonly texts: readonly string[],
+    private readonly on: { text(text: string): void; end(): void },
+    /** Texts per second, queried before each. */
     private readonly pace: () => number,
   ) {}
 
@@ -208,25 +224,21 @@ class Player {
   }
 
   private next(): void {
-    if (this.at < this.words.length) {
-      this.on.word(this.words[this.at++]);
+    if (this.at < this.texts.length) {
+      this.on.text(this.texts[this.at++]);
       this.timer = setTimeout(() => this.next(), 1000 / this.pace());
     } else this.on.end();
   }
 }
 
-/** The words of a text, as they arrive one by one. */
-export function wordsOf(text: string): string[] {
-  return text.split(/\s+/u).filter((word) => word !== '');
+/** Whether all that was sent is still there. */
+function isContinued({ readers }: UnderWay, text: string): boolean {
+  return [...readers.values()].every(({ sent, byCharacter }) => {
+    const words = arrivingWords(text, byCharacter);
+    return sent.every(({ word, joined }, i) => word === words[i]?.word && joined === words[i].joined);
+  });
 }
 
-/** Those that are complete while the text is being typed: a word is when white space follows it. */
-function completeWords(text: string): string[] {
-  const words = wordsOf(text);
-  return /\s$/u.test(text) ? words : words.slice(0, -1);
-}
-
-/** Whether the words are the first of the others. */
-function isBeginning(words: readonly string[], others: readonly string[]): boolean {
-  return words.every((word, i) => word === others[i]);
+function singleSpaced(text: string): string {
+  return text.trim().replaceAll(/\s+/gu, ' ');
 }

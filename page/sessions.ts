@@ -1,6 +1,7 @@
 import { limits } from 'tcts/serve/limits.js';
 import type { LiveEvent, LiveSentence } from 'tcts/serve/live-sentence.js';
 import type { ClientMessage, ServerMessage } from 'tcts/serve/live-socket.js';
+import type { ArrivingWord } from 'tcts/translate/text/arriving.js';
 
 export type { LiveEvent };
 
@@ -18,7 +19,7 @@ export interface SentenceSession {
    * The model is open; its device, if it runs in this page. Never rejects: errors go to the listener.
    */
   readonly ready: Promise<string | undefined>;
-  push(words: readonly string[]): void;
+  push(words: readonly ArrivingWord[]): void;
   end(): void;
   changePolicy(spec: string): void;
   stop(): void;
@@ -36,7 +37,7 @@ export const beginOnServer: BeginSession = (run, policy, listener) => {
   return {
     ready,
     push: (words) => {
-      for (const some of portions(words)) send({ type: 'words', lane, words: some });
+      for (const some of portions(words.map(wordOfMessage))) send({ type: 'words', lane, words: some });
     },
     end: () => send({ type: 'end', lane }),
     changePolicy: (spec) => send({ type: 'policy', lane, policy: spec }),
@@ -47,9 +48,15 @@ export const beginOnServer: BeginSession = (run, policy, listener) => {
   };
 };
 
+type MessageWord = Extract<ClientMessage, { type: 'words' }>['words'][number];
+
+function wordOfMessage({ word, joined }: ArrivingWord): MessageWord {
+  return joined ? { word, joined } : word;
+}
+
 /** As many words at a time as a message can hold. */
-function portions(words: readonly string[]): string[][] {
-  const all: string[][] = [];
+function portions(words: readonly MessageWord[]): MessageWord[][] {
+  const all: MessageWord[][] = [];
   for (const word of words) {
     const last = all.at(-1);
     const isFull = last === undefined || last.length === limits.wordsOfMessage || bytesOf([...last, word]) > ROOM;
@@ -59,7 +66,7 @@ function portions(words: readonly string[]): string[][] {
   return all;
 }
 
-function bytesOf(words: readonly string[]): number {
+function bytesOf(words: readonly MessageWord[]): number {
   return new TextEncoder().encode(JSON.stringify(words)).length;
 }
 

@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
 import { limits } from 'tcts/serve/limits.js';
+import { arrivingWords } from 'tcts/translate/text/arriving.js';
 import { fetchTranslation, siteFiles, type TranslationOffer, usePolling } from './api.js';
 import { html } from './html.js';
 import { emptyLane, Lane, type LaneSetting } from './lane.js';
 import { readLink, writeLink } from './link.js';
 import { choiceFor, longestWait, offer, policyFromLink, policyToLink, specOf, startOf } from './policies.js';
-import { useSentence, wordsOf } from './sentence.js';
+import { useSentence } from './sentence.js';
 import { Timeline } from './timeline.js';
 
 export function TranslateTab({ active }: { active: boolean }) {
@@ -62,13 +63,21 @@ function Stage({ translation }: { translation: TranslationOffer }) {
   const [refusal, setRefusal] = useState<string>();
   const [copied, setCopied] = useState('');
   const [settings, setSettings] = useState<readonly LaneSetting[]>(link.lanes);
-  const stage = useSentence(settings, pace);
+  // An export that does not say is read by words.
+  const byCharacter = (id: string): boolean => translation.runs.find((run) => run.id === id)?.byCharacter === true;
+  const stage = useSentence(settings, pace, byCharacter);
+  const unitOf = ({ run }: LaneSetting): Unit => (byCharacter(run) ? 'character' : 'word');
+  const units = [...new Set(settings.map(unitOf))];
+  const whenRead =
+    units.length === 1
+      ? `every ${WHEN_READ[units[0]]}`
+      : settings.map((setting) => `in ${setting.name.toUpperCase()} every ${WHEN_READ[unitOf(setting)]}`).join(', ');
   const examples = translation.runs.find(({ id }) => id === settings[0].run)?.examples ?? [];
   const sentence = text.trim() === '' ? (examples[0]?.source ?? '') : text;
   const reference = examples.find(({ source }) => source === stage.sentence)?.reference;
 
   const isRefused = (line: string): boolean => {
-    const reason = tooLong(line);
+    const reason = tooLong(line, units);
     setRefusal(reason);
     return reason !== undefined;
   };
@@ -76,10 +85,13 @@ function Stage({ translation }: { translation: TranslationOffer }) {
     if (isRefused(line)) return;
     setText(line);
     setTyping(false);
-    stage.play(wordsOf(line));
+    stage.play(line);
   };
-  const type = (line: string) => {
+  const type = (event: Event) => {
+    const { value: line } = event.currentTarget as HTMLTextAreaElement;
     setText(line);
+    // An input method is still at it: what it shows is not what it will be.
+    if ((event as InputEvent).isComposing) return;
     const refused = isRefused(line);
     if (!typing) return;
     // Show the translation of the text on the screen, or nothing.
@@ -101,7 +113,8 @@ function Stage({ translation }: { translation: TranslationOffer }) {
     stage.changePolicy(setting.name, specOf(setting.policy));
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    // Safari ends the composition before the key that ended it.
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === OF_INPUT_METHOD) return;
     event.preventDefault();
     if (typing) {
       if (isRefused(text)) return;
@@ -116,9 +129,10 @@ function Stage({ translation }: { translation: TranslationOffer }) {
         Sentence
         <textarea
           rows="2"
-          placeholder=${typing ? 'Type: every word is read when a space follows it; Enter ends the sentence.' : sentence || 'Type or paste a sentence.'}
+          placeholder=${typing ? `Type: ${whenRead}; Enter ends the sentence.` : sentence || 'Type or paste a sentence.'}
           value=${text}
-          onInput=${(event: Event) => type((event.currentTarget as HTMLTextAreaElement).value)}
+          onInput=${type}
+          oncompositionend=${type}
           onKeyDown=${onKeyDown}
         ></textarea>
       </label>
@@ -131,7 +145,7 @@ function Stage({ translation }: { translation: TranslationOffer }) {
               </button>`
         }
         <label class="knob">
-          <span>pace <b>${pace}</b> words/s</span>
+          <span>pace <b>${pace}</b> ${units.includes('character') ? 'characters/s' : 'words/s'}</span>
           <input
             type="range" min="0.5" max="10" step="0.5" value=${pace}
             onInput=${(event: Event) => setPace(Number((event.currentTarget as HTMLInputElement).value))}
@@ -199,16 +213,32 @@ function secondSetting({ run, place, policy }: LaneSetting): LaneSetting {
   };
 }
 
+/** What a source is read by. */
+type Unit = 'character' | 'word';
+
+const WHEN_READ: Readonly<Record<Unit, string>> = {
+  character: 'character is read at once',
+  word: 'word is read when a space follows it',
+};
+
+/** The code of keys that an input method has taken. */
+const OF_INPUT_METHOD = 229;
+
 /** Why a text cannot be translated; undefined if it can. */
-function tooLong(text: string): string | undefined {
+function tooLong(text: string, units: readonly Unit[]): string | undefined {
   if (text.length > MOST_CHARACTERS) {
     return `A sentence can have ${MOST_CHARACTERS.toLocaleString('en')} characters here; this text has ${text.length.toLocaleString('en')}.`;
   }
-  const words = wordsOf(text);
-  if (words.length > limits.sentenceTokens) {
-    return `A sentence can have ${limits.sentenceTokens} words here; this text has ${words.length}.`;
+  for (const unit of units) {
+    const { length } = arrivingWords(text, unit === 'character');
+    if (length > limits.sentenceWords) {
+      return `A sentence can have ${limits.sentenceWords} ${unit}s here; this text has ${length}.`;
+    }
   }
-  const long = words.find((word) => word.length > limits.wordLength);
+  if (!units.includes('word')) return undefined;
+  const long = arrivingWords(text, false)
+    .map(({ word }) => word)
+    .find((word) => word.length > limits.wordLength);
   return long && `A word can have ${limits.wordLength} characters here; “${long.slice(0, 20)}…” has ${long.length}.`;
 }
 

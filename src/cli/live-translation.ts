@@ -1,9 +1,10 @@
 import { InputError } from '../errors.js';
 import { openRun } from '../run/index.js';
 import { wrapped } from '../text-table.js';
-import { type ArrivingWord, arrivingWords, lineIds, type TextStream } from '../translate/decode/text-stream.js';
+import { lineIds, type TextStream } from '../translate/decode/text-stream.js';
 import type { Translator } from '../translate/decode/translator.js';
 import { exampleSentences } from '../translate/examples.js';
+import { type ArrivingWord, arrivedWords } from '../translate/text/arriving.js';
 import { special } from '../translate/text/vocabulary.js';
 import { colorsFor } from './terminal.js';
 
@@ -152,8 +153,7 @@ class LiveSentence {
 
   /** What is complete: each word with a space after it, or every character. */
   private words(): ArrivingWord[] {
-    const { source } = this.translator;
-    return arrivingWords(source, source.pipeline.byCharacter ? this.typed : this.typed.replace(/[^ ]*$/u, ''));
+    return arrivedWords(this.typed, this.translator.source.pipeline.byCharacter);
   }
 
   /** Words of what is complete, or its tokens, that the model does not know. */
@@ -194,8 +194,7 @@ const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Han
 
 /** A sentence to begin with, if there is one of the language. */
 function exampleOf(run: string, { source }: Translator): string {
-  const { language, tokenizer } = source.pipeline.config;
   const { problem } = openRun(run).config as { problem?: unknown };
-  const [example] = exampleSentences(language, tokenizer.kind === 'none', problem);
+  const [example] = exampleSentences(source.pipeline.config, problem);
   return example === undefined ? '' : `For example:\n\n  ${example.source}\n`;
 }

@@ -108,7 +108,7 @@ async function translateArrivals(
   { source, target }: Translator,
   traced = false,
 ): Promise<void> {
-  const { arrivals } = await import('../translate/decode/text-stream.js');
+  const { arrivals } = await import('../translate/text/arriving.js');
   const { tokenName } = await import('../translate/decode/text-stream.js');
   const trace = (action: string, text: string): boolean => process.stdout.write(`${action}\t${text}\n`);
   let written = '';

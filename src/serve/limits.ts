@@ -17,8 +17,9 @@ export const limits = {
   /** Requests per second from one address, and the burst. */
   requestsPerSecond: 100,
   requestBurst: 300,
-  /** Words of a message. */
+  /** Words of a message, or characters of a source that is read by characters; and of a sentence. */
   wordsOfMessage: 64,
+  sentenceWords: 256,
   /** Characters of a word. */
   wordLength: 100,
   /** Source tokens of a sentence, counting word pieces, which bounds its caches. */

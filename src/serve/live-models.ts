@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { InputError } from '../errors.js';
 import { builtFile } from '../files.js';
+import type { ArrivingWord } from '../translate/text/arriving.js';
 import type { LiveModelOptions } from './live-model.js';
 import type { SentenceListener } from './live-sentence.js';
 import type { FromModelThread, ModelThreadData, ToModelThread } from './model-thread.js';
@@ -8,7 +9,7 @@ import { checkpointStamp } from './run-folders.js';
 
 /** A sentence that a model's thread is translating. After `close` its listener is not called again. */
 export interface ThreadSentence {
-  push(words: readonly string[]): void;
+  push(words: readonly ArrivingWord[]): void;
   end(): void;
   changePolicy(policy: string): void;
   close(): void;

@@ -3,6 +3,7 @@ import { instanceLatency } from '../metrics/latency.js';
 import type { StreamEvent } from '../translate/decode/stream.js';
 import { type TextStream, tokenName } from '../translate/decode/text-stream.js';
 import type { Policy } from '../translate/policies/policy.js';
+import type { ArrivingWord } from '../translate/text/arriving.js';
 import type { WordEncoder } from '../translate/text/pipeline.js';
 import { special } from '../translate/text/vocabulary.js';
 import { limits } from './limits.js';
@@ -39,6 +40,8 @@ export class LiveSentence {
   /** Makes the source tokens as the stream does, to show them, known to the model or not, and to count them. */
   private readonly encoder: WordEncoder;
   private readonly tokens: string[] = [];
+  /** Words, or characters. */
+  private arrived = 0;
   private waiting = 0;
   private read = 0;
   private written = 0;
@@ -58,17 +61,22 @@ export class LiveSentence {
     return this.stream !== undefined;
   }
 
-  push(word: string): void {
+  push({ word, joined }: ArrivingWord): void {
     if (this.ended) throw new InputError('the sentence has ended, no word can follow');
     if (this.waiting >= limits.waitingWords) throw new InputError('words come faster than they can be translated');
-    this.tokens.push(...this.encoder.push(word));
+    // Jieba may hold characters back, which are then in no token yet.
+    if (++this.arrived > limits.sentenceWords) {
+      const unit = this.model.source.pipeline.byCharacter ? 'characters' : 'words';
+      throw new InputError(`a sentence can have at most ${limits.sentenceWords} ${unit}, this one has more`);
+    }
+    this.tokens.push(...this.encoder.push(word, joined));
     const most = Math.min(limits.sentenceTokens, this.model.maxPositions - 1);
     if (this.tokens.length > most)
       throw new InputError(`a sentence can have at most ${most} tokens, this one has more`);
     this.waiting++;
     this.later(async (stream) => {
       this.waiting--;
-      this.say(await stream.push(word));
+      this.say(await stream.push(word, joined));
     });
   }
 

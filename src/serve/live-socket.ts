@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
+import type { ArrivingWord } from '../translate/text/arriving.js';
 import { limits, rateLimit, rateLimitByAddress } from './limits.js';
 import { refuseSocket } from './listen.js';
 import type { LiveModels, ModelLease, ThreadSentence } from './live-models.js';
@@ -254,10 +255,14 @@ class Connection {
 }
 
 function tell(sentence: ThreadSentence, message: SentenceMessage): void {
-  if (message.type === 'word') sentence.push([message.word]);
-  else if (message.type === 'words') sentence.push(message.words);
+  if (message.type === 'word') sentence.push([arrivingWord(message.word)]);
+  else if (message.type === 'words') sentence.push(message.words.map(arrivingWord));
   else if (message.type === 'end') sentence.end();
   else if (message.type === 'policy') sentence.changePolicy(message.policy);
+}
+
+function arrivingWord(word: z.output<typeof sourceWord>): ArrivingWord {
+  return typeof word === 'string' ? { word } : word;
 }
 
 /** Milliseconds in which a rejected client can read why. */
@@ -268,7 +273,11 @@ const POLICY_VIOLATION = 1008;
 
 const laneName = z.string().regex(/^[a-z0-9-]{1,16}$/);
 const policyText = z.string().min(1).max(200);
-const sourceWord = z.string().regex(/^\S+$/u).max(limits.wordLength);
+const sourceWord = z.union([
+  z.string().regex(/^\S+$/u, 'expected a word without spaces').max(limits.wordLength),
+  /** A character that follows the one before it without a space. */
+  z.strictObject({ word: z.string().regex(/^\S$/u, 'expected one character'), joined: z.literal(true) }),
+]);
 
 const clientMessage = z.discriminatedUnion('type', [
   /** A new sentence in a lane; one that is in progress there is dropped. */

@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { InputError } from '../errors.js';
 import { readingWithin } from '../files.js';
+import type { ArrivingWord } from '../translate/text/arriving.js';
 import { type LiveModel, type LiveModelOptions, openLiveModel } from './live-model.js';
 import { type LiveEvent, LiveSentence } from './live-sentence.js';
 
@@ -12,7 +13,7 @@ export interface ModelThreadData {
 /** What the server asks of a model's thread; `id` numbers its sentences. */
 export type ToModelThread =
   | { readonly type: 'begin'; readonly id: number; readonly policy: string }
-  | { readonly type: 'words'; readonly id: number; readonly words: readonly string[] }
+  | { readonly type: 'words'; readonly id: number; readonly words: readonly ArrivingWord[] }
   | { readonly type: 'end'; readonly id: number }
   | { readonly type: 'policy'; readonly id: number; readonly policy: string }
   | { readonly type: 'stop'; readonly id: number }

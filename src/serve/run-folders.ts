@@ -23,6 +23,7 @@ import { ATTENTIONS, policyOf } from '../translate/monotonic/config.js';
 import { policies, policyKind, runsOver } from '../translate/policies/index.js';
 import type { PolicyKind } from '../translate/policies/policy.js';
 import { readTextConfig, TEXT_FILE } from '../translate/text/languages.js';
+import { isReadByCharacter } from '../translate/text/pipeline.js';
 import { limits } from './limits.js';
 import type { BuiltInModel } from './run-reader.js';
 
@@ -135,6 +136,8 @@ export interface TranslationRun {
   readonly id: string;
   readonly source: string;
   readonly target: string;
+  /** Whether its source arrives character by character (`TextPipeline.byCharacter`). */
+  readonly byCharacter: boolean;
   /** k of wait-k that it was trained for; null if it was not trained for wait-k. */
   readonly k: number | null;
   /** Names of the policies that can run over it. */
@@ -196,13 +199,14 @@ function translationRun(id: string, path: string, descriptions: RunDescriptions)
   if (text === undefined || model === undefined || !existsSync(join(path, 'checkpoints'))) return undefined;
   const { source, target } = readTextConfig(path);
   const { problem } = configSchema.parse(descriptions.open(path).config);
-  const examples = exampleSentences(source.language, source.tokenizer.kind === 'none', problem);
+  const byCharacter = isReadByCharacter(source);
   return {
     id,
     source: source.language,
     target: target.language,
+    byCharacter,
     ...training(readModelSummary(path) ?? { model: {} }),
-    examples: [...evaluatedExamples(path), ...examples].slice(0, EXAMPLES),
+    examples: [...evaluatedExamples(path, byCharacter), ...exampleSentences(source, problem)].slice(0, EXAMPLES),
   };
 }
 
@@ -216,14 +220,19 @@ function training({ main, waits, model }: ModelSummary): Pick<TranslationRun, 'k
 
 const configSchema = z.looseObject({ problem: z.looseObject({ kind: z.string() }).catch({ kind: 'unknown' }) });
 
-/** Sentences of the run's own evaluations, with their references. */
-function evaluatedExamples(run: string): ExampleSentence[] {
+/**
+ * Sentences of the run's own evaluations, with their references. SimulEval's log has spaces between all that arrives, so
+ * that lines read by characters are taken from the file for COMET.
+ */
+function evaluatedExamples(run: string, byCharacter: boolean): ExampleSentence[] {
   for (const folder of evaluationFolders(run)) {
-    const path = join(folder, 'instances.log');
+    const path = join(folder, byCharacter ? 'comet.jsonl' : 'instances.log');
     if (!existsSync(path)) continue;
     const examples: ExampleSentence[] = [];
     for (const { bytes } of fileLines(path)) {
-      const parsed = instanceSchema.safeParse(parseLogLine(bytes?.toString('utf8') ?? ''));
+      const parsed = (byCharacter ? cometSchema : instanceSchema).safeParse(
+        parseLogLine(bytes?.toString('utf8') ?? ''),
+      );
       if (parsed.success) examples.push(parsed.data);
       if (examples.length === EXAMPLES) return examples;
     }
@@ -245,6 +254,11 @@ const instanceSchema = z.object({
   ]),
   reference: line,
 });
+
+const cometSchema = z.object({ src: line, ref: line }).transform(({ src, ref }) => ({
+  source: src.trim().replaceAll(/\s+/gu, ' '),
+  reference: ref,
+}));
 
 /**
  * A sentence for clients: paths within the folder of a run are shown from there on, and of other absolute paths only

@@ -3,8 +3,9 @@ import { bodyLimit } from 'hono/body-limit';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { latencyUnit } from '../metrics/index.js';
-import { arrivingWords, type TextSide, type TextStream } from '../translate/decode/text-stream.js';
+import type { TextSide, TextStream } from '../translate/decode/text-stream.js';
 import type { Policy } from '../translate/policies/policy.js';
+import { arrivingWords } from '../translate/text/arriving.js';
 import { type Address, listen } from './listen.js';
 import { type LiveModel, type LiveModelOptions, openLiveModel } from './live-model.js';
 
@@ -146,10 +147,10 @@ class Agent {
     return this.next(async () => {
       if (this.finished) return;
       try {
-        const { source } = this.model;
-        for (const { word } of arrivingWords(source, [content ?? []].flat().join(' '))) {
+        const { byCharacter } = this.model.source.pipeline;
+        for (const { word } of arrivingWords([content ?? []].flat().join(' '), byCharacter)) {
           // The evaluator cuts at spaces, which such a text has only for the evaluator's sake.
-          this.written += await this.stream.push(word, source.pipeline.byCharacter && this.begun);
+          this.written += await this.stream.push(word, byCharacter && this.begun);
           this.begun = true;
         }
         const over = finished || this.stream.done;

@@ -30,18 +30,11 @@ import {
 import { madeUpText, type TranslationDataConfig } from './config.js';
 import { requireLanguages } from './corpus/corpus.js';
 import { type Decoded, type SearchOptions, searchDefaults, tooLong } from './decode/search.js';
-import {
-  type ArrivingWord,
-  arrivingWords,
-  lineIds,
-  type TextSide,
-  tokensByWord,
-  unitDelays,
-  writtenText,
-} from './decode/text-stream.js';
+import { lineIds, type TextSide, tokensByWord, unitDelays, writtenText } from './decode/text-stream.js';
 import { sharedAmong, type TimedDecoded, Translator } from './decode/translator.js';
 import { fileNameOf } from './policies/index.js';
 import type { Policy } from './policies/policy.js';
+import { type ArrivingWord, arrivingWords } from './text/arriving.js';
 import { lowercase } from './text/pipeline.js';
 import { special } from './text/vocabulary.js';
 import { evaluatedData, openData } from './training.js';
@@ -260,7 +253,7 @@ async function testSet(
       onTooLong?.(i + 1, tooLong(own.length, most));
       return Int32Array.of(special.eos);
     });
-    const words = sources.map((line) => arrivingWords(source, line));
+    const words = sources.map((line) => arrivingWords(line, source.pipeline.byCharacter));
     const { lowercase: isLower } = target.pipeline.config;
     return {
       digest: dataDigest([sources.join('\n'), references.join('\n')]),

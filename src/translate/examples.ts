@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isReadByCharacter, type PipelineConfig } from './text/pipeline.js';
 import { toyLanguages, toyText, verbFinalLanguages, verbFinalText } from './toy.js';
 
 export interface ExampleSentence {
@@ -9,9 +10,10 @@ export interface ExampleSentence {
 
 /**
  * Example sentences in the source language of a model, if there are any. A model whose text came
- * tokenised gets them in that form, in lower case.
+ * tokenised gets them in that form, in lower case; one that reads by characters, without spaces.
  */
-export function exampleSentences(language: string, tokenised: boolean, problem: unknown): ExampleSentence[] {
+export function exampleSentences(source: PipelineConfig, problem: unknown): ExampleSentence[] {
+  const { language, tokenizer } = source;
   const made = { [toyLanguages.source]: toyText, [verbFinalLanguages.source]: verbFinalText }[language];
   if (made !== undefined) {
     const seed = toySeed.parse(problem);
@@ -20,7 +22,10 @@ export function exampleSentences(language: string, tokenised: boolean, problem: 
     return test.map(({ source, target }) => ({ source, reference: target }));
   }
   const sentences = SENTENCES[language] ?? [];
-  return sentences.map((source) => ({ source: tokenised ? tokenisedForm(source) : source }));
+  return sentences.map((sentence) => {
+    if (tokenizer.kind === 'none') return { source: tokenisedForm(sentence) };
+    return { source: isReadByCharacter(source) ? sentence.replaceAll(' ', '') : sentence };
+  });
 }
 
 const toySeed = z

@@ -53,7 +53,9 @@ describe(`a server among clients that say anything, seed ${SEED}`, () => {
 
   /** Messages of the protocol in any order, with fields that are right, wrong, huge or missing. */
   const message = (): unknown => {
-    const word = () => pick([...run.sources[0].split(' '), text(random.int(120)), 'x'.repeat(100), '', '\ud800']);
+    const joined = { word: text(1), joined: pick([true, true, false, 1]) };
+    const word = () =>
+      pick([...run.sources[0].split(' '), text(random.int(120)), 'x'.repeat(100), '', '\ud800', joined]);
     const number = () => pick(['3', '0', '-1', '1e9', '16000000', 'NaN', '999999999999999999999', '0.5', 'full']);
     const policy = () =>
       pick([

@@ -48,6 +48,37 @@ describe('a stream of text', () => {
     await model.close();
   });
 
+  it.each([
+    ['jieba', { kind: 'jieba', spaces: true }],
+    ['char', { kind: 'char' }],
+  ] as const)('has no spaces at the ends of Chinese cut by %s, as what is evaluated', async (_, tokenizer) => {
+    const config = { language: 'zh', lowercase: false, normalize: false, tokenizer };
+    const source = await side('de');
+    const tokens = ['▁', '写', '▁', 'A', '▁', '▁'];
+    const vocabulary = new Vocabulary([...new Set(tokens)].map((token) => [token, 1]));
+    const target = { pipeline: await textPipeline(config), vocabulary };
+    const ids = target.vocabulary.encode(tokens);
+    const model = stubModel(({ prefix }) => [[ids[prefix.length], 0.9]]);
+    const shown: string[] = [];
+    const options = { beam: 1, onText: (text: string) => shown.push(text) };
+    const stream = new TextStream([model], source, target, waitK('full'), options);
+    expect(await stream.push('hund')).toBe('');
+    expect(await stream.end()).toBe('写 A');
+    // A space comes with what follows it.
+    expect(shown).toEqual(['写', ' A']);
+    expect(Array.from(stream.decoded.tokens)).toEqual(Array.from(ids.slice(0, -1)));
+    expect(target.pipeline.decode(tokens)).toBe('写 A');
+    const random = fc.array(fc.constantFrom('▁', '写', '代码', 'A', '3'), { maxLength: 8 });
+    fc.assert(
+      fc.property(random, (some) => {
+        const decoder = target.pipeline.textDecoder();
+        const written = some.map((token) => decoder.push(token)).join('') + decoder.end();
+        expect(written).toBe(target.pipeline.decode(some));
+        expect(written).toBe(written.trim());
+      }),
+    );
+  });
+
   it('with a beam of 1, shows each piece after the source has ended before the next one is computed', async () => {
     const [source, target] = [await side('de'), await side('de')];
     const ids = target.vocabulary.encode(['der', 'hund', ',', 'sp@@', 'el']);

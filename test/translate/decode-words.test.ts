@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  type Arrival,
-  arrivals,
-  arrivingWords,
-  tokensByWord,
-  unitDelays,
-} from '../../src/translate/decode/text-stream.js';
+import { tokensByWord, unitDelays } from '../../src/translate/decode/text-stream.js';
+import { type Arrival, arrivals, arrivingWords } from '../../src/translate/text/arriving.js';
 import { textPipeline } from '../../src/translate/text/pipeline.js';
 import { Vocabulary } from '../../src/translate/text/vocabulary.js';
 
@@ -157,7 +152,9 @@ describe('a source that is read by characters', () => {
           const pieces = inPieces(new TextEncoder().encode(line), cuts);
           for await (const arrival of arrivals(pieces, 'text', pipeline.byCharacter)) seen.push(arrival);
           const arrived = seen.flatMap((one) => ('word' in one ? [one] : []));
-          expect(arrived.map(({ word, joined }) => ({ word, joined }))).toEqual(arrivingWords(side, line));
+          expect(arrived.map(({ word, joined }) => ({ word, joined }))).toEqual(
+            arrivingWords(line, pipeline.byCharacter),
+          );
           const encoder = pipeline.wordEncoder();
           const tokens = arrived.flatMap(({ word, joined }) => encoder.push(word, joined));
           expect([...tokens, ...encoder.end()]).toEqual(pipeline.encode(line));
@@ -168,7 +165,7 @@ describe('a source that is read by characters', () => {
       ),
       { numRuns: 100 },
     );
-    expect(arrivingWords(side, '狗在 园')).toEqual([
+    expect(arrivingWords('狗在 园', pipeline.byCharacter)).toEqual([
       { word: '狗', joined: false },
       { word: '在', joined: true },
       { word: '园', joined: false },

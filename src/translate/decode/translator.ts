@@ -7,6 +7,7 @@ import type { TranslationModel } from '../model/config.js';
 import { policyOf, redecodes } from '../monotonic/config.js';
 import { createPolicy, ownPolicy, type PolicySpec, parsePolicies, type TrainedFor } from '../policies/index.js';
 import type { Policy } from '../policies/policy.js';
+import type { ArrivingWord } from '../text/arriving.js';
 import { firstToken, type Language, type Languages } from '../text/languages.js';
 import { textPipeline } from '../text/pipeline.js';
 import { special } from '../text/vocabulary.js';
@@ -25,7 +26,7 @@ import { type Decoded, searchDefaults, tooLong } from './search.js';
 import { StepModel, type StepProgram } from './step-model.js';
 import { type SourceAttention, stepPrograms } from './steps.js';
 import { requireAttention, type StreamEvent } from './stream.js';
-import { type ArrivingWord, lineIds, type TextSide, TextStream, type TextStreamOptions } from './text-stream.js';
+import { lineIds, type TextSide, TextStream, type TextStreamOptions } from './text-stream.js';
 import type { TokenModel } from './token-model.js';
 
 /** How the models are opened. */

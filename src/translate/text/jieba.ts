@@ -111,12 +111,16 @@ class SpacedWords implements WordJoiner {
   }
 }
 
-/** Chinese is written without spaces; between two words in Latin letters or digits one is needed, and `▁` is one. */
+/**
+ * Chinese is written without spaces; between two words in Latin letters or digits one is needed, and `▁` is one, except
+ * at the ends of the line.
+ */
 export function joinChinese(words: readonly string[]): string {
-  return words.reduce((line, word) => {
+  const text = words.reduce((line, word) => {
     if (word === blankMark) return `${line} `;
     return line + (needsGap(line, word) ? ' ' : '') + word;
   }, '');
+  return text.trim();
 }
 
 function needsGap(before: string, word: string): boolean {

@@ -95,7 +95,7 @@ export async function textPipeline(config: PipelineConfig, data: PipelineData = 
   return {
     config,
     attaches: tokenizer.attaches,
-    byCharacter: /^(char|jieba)$/.test(config.tokenizer.kind) && latencyUnit(config.language) === 'char',
+    byCharacter: isReadByCharacter(config),
     words,
     segment,
     encode: (line) => segment(words(line)),
@@ -107,6 +107,11 @@ export async function textPipeline(config: PipelineConfig, data: PipelineData = 
     },
     textDecoder: () => textDecoder(decode, segmenter !== undefined),
   };
+}
+
+/** `TextPipeline.byCharacter` of a pipeline that need not be opened. */
+export function isReadByCharacter({ tokenizer, language }: PipelineConfig): boolean {
+  return /^(char|jieba)$/.test(tokenizer.kind) && latencyUnit(language) === 'char';
 }
 
 function bpeOptions({ bpe }: PipelineConfig, { units }: PipelineData) {

@@ -1,5 +1,6 @@
 import { Tokenizer } from '@huggingface/tokenizers';
 import { InputError } from '../../errors.js';
+import { latencyUnit } from '../../metrics/tokenizers.js';
 import { type ArrivingChinese, chineseSegmenter, joinChinese } from './jieba.js';
 import { type MosesOptions, mosesTokenizer, type Surroundings } from './moses-tokenizer.js';
 import { sentencePieceTokenizer } from './sentencepiece.js';
@@ -64,7 +65,11 @@ export async function wordTokenizer(
           const inner = text.trim().replace(/\s+/gu, blankMark);
           return inner === '' ? [] : Array.from(first ? inner : blankMark + inner);
         },
-        join: (tokens) => tokens.join('').replaceAll(blankMark, ' '),
+        join: (tokens) => {
+          const text = tokens.join('').replaceAll(blankMark, ' ');
+          // Elsewhere a space at the end says that a word is complete.
+          return latencyUnit(language) === 'char' ? text.trim() : text;
+        },
         looksAhead: never,
         attaches: true,
       };
