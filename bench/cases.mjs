@@ -78,8 +78,8 @@ const influence = (size, what, target) => ({
 const incremental = (length, deviation) => ({
   name: `translate-incremental-${length}`,
   what: `Translation, wait-9, ${length} ± ${deviation} tokens: incremental against encoding and decoding again`,
-  ours: { module: './ours/translate-decoding.mjs', options: { threads: 1, again: false, length, deviation } },
-  peer: { module: './ours/translate-decoding.mjs', options: { threads: 1, again: true, length, deviation } },
+  ours: { module: './ours/translate-decoding.mjs', options: { workers: 2, again: false, length, deviation } },
+  peer: { module: './ours/translate-decoding.mjs', options: { workers: 2, again: true, length, deviation } },
   target: 0.111,
 });
 

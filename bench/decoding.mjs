@@ -16,7 +16,7 @@ const { values } = parseArgs({
 });
 const [length, deviation, repeats] = [values.length, values.deviation, values.repeats].map(Number);
 const sides = [];
-for (const again of [false, true]) sides.push(await setup({ threads: 1, again, length, deviation }));
+for (const again of [false, true]) sides.push(await setup({ workers: 1, again, length, deviation }));
 const rounds = [];
 // The first round is not counted.
 for (let round = 0; round <= repeats; round++) {

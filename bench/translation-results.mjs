@@ -9,8 +9,9 @@
  *
  *     node bench/translation-results.mjs docs/results/translation.csv --table multi30k
  *     node bench/translation-results.mjs docs/results/translation.csv --table policies --write docs/results/policies.md
+ *     node bench/translation-results.mjs docs/results/translation.csv --figure docs/results/figures/policies.svg
  */
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { seedList } from '../dist/cli/sweep.js';
@@ -32,12 +33,18 @@ const { positionals, values } = parseArgs({
     set: { type: 'string', multiple: true, default: [] },
     table: { type: 'string' },
     write: { type: 'string' },
+    figure: { type: 'string' },
   },
 });
 const [file] = positionals;
 if (file !== undefined && values.table !== undefined) {
   const { tables } = await import('./translation-tables.mjs');
   showTables(tables(file, values.table), values.write);
+  process.exit(0);
+}
+if (file !== undefined && values.figure !== undefined) {
+  const { policiesFigure } = await import('./translation-figure.mjs');
+  writeFileSync(values.figure, policiesFigure(file));
   process.exit(0);
 }
 if (file === undefined || values.data === undefined) {

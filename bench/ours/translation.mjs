@@ -35,6 +35,7 @@ export function randomSentences(count, mean, deviation, vocabulary = VOCABULARY)
 }
 
 const PAIRS = 5000;
+export const TOOL = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 /**
  * Prepares a corpus of random words in a folder, as many and as long as in Multi30k's batches. Every word occurs: the
@@ -47,10 +48,9 @@ export function randomCorpus(folder) {
   const prefix = join(folder, 'text');
   for (const language of ['en', 'de']) writeFileSync(`${prefix}.${language}`, lines);
   const corpus = join(folder, 'corpus');
-  const tool = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
   const flags = ['--source', 'en', '--target', 'de', '--train', prefix, '--valid', prefix, '--out', corpus];
   const words = ['--tokenizer', 'none', '--shared-vocab'];
-  const made = spawnSync(process.execPath, [tool, 'prepare', 'translate', ...flags, ...words]);
+  const made = spawnSync(process.execPath, [TOOL, 'prepare', 'translate', ...flags, ...words]);
   if (made.status !== 0) throw new Error(`the corpus could not be prepared: ${made.stderr}`);
   return corpus;
 }

@@ -207,7 +207,7 @@ export interface LinesOptions {
 }
 
 /** Lines over a common axis. */
-function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
+export function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
   const { title, width, height, letter, symbols = 'some', zero = false, marks: rules = [] } = options;
   const dates = lines.some(({ points }) => points.some(({ x }) => x instanceof Date));
   const finite = lines.map(({ points }) => points.filter(({ y }) => Number.isFinite(y)));
@@ -259,7 +259,7 @@ function linesPanel(lines: readonly Line[], options: LinesOptions): Panel {
   };
 }
 
-function legendOf(lines: readonly Line[]): LegendEntry[] {
+export function legendOf(lines: readonly Line[]): LegendEntry[] {
   return lines.map(({ label, style }) => ({ label, style: seriesStyle(style) }));
 }
 
