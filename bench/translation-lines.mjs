@@ -28,9 +28,11 @@ const FIGURES = {
 export const HEADER = [
   ...['run', 'updates', 'validation loss', 'seconds of a core', 'losses by wait', 'policy', 'k'],
   ...Object.keys(FIGURES),
+  'test loss',
 ];
 
-export function lineOf(run, { updates, loss, seconds, losses }, figures) {
+/** @param testLoss −log P per target token under the wait of the evaluation, if it has one */
+export function lineOf(run, { updates, loss, seconds, losses }, figures, testLoss) {
   const found = Object.values(FIGURES).map(([digits, path]) => {
     const value = path.reduce((at, key) => at?.[key], figures);
     return value === null || value === undefined ? '' : value.toFixed(digits);
@@ -38,7 +40,7 @@ export function lineOf(run, { updates, loss, seconds, losses }, figures) {
   const quoted = (text) => `"${String(text).replaceAll('"', '""')}"`;
   const policy = figures.policy ?? `wait-k:${figures.k}`;
   const training = [updates, loss.toFixed(6), Math.round(seconds), losses.map((one) => one.toFixed(5)).join(' ')];
-  return [quoted(run), ...training, quoted(policy), figures.k ?? '', ...found].join();
+  return [quoted(run), ...training, quoted(policy), figures.k ?? '', ...found, testLoss?.toFixed(6) ?? ''].join();
 }
 
 /** Lines by the names of their columns, numbers as such. */
@@ -46,7 +48,7 @@ export function readLines(file) {
   return parse(readFileSync(file, 'utf8'), { columns: true }).map((line) =>
     Object.fromEntries(
       Object.entries(line).map(([name, value]) =>
-        name in FIGURES || name === 'k' || name === 'validation loss' || name.startsWith('seconds')
+        name in FIGURES || name === 'k' || name.endsWith(' loss') || name.startsWith('seconds')
           ? [name, value === '' ? Number.NaN : Number(value)]
           : [name, value],
       ),

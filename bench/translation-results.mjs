@@ -16,7 +16,7 @@ import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { seedList } from '../dist/cli/sweep.js';
 import { planOf } from '../dist/cli/sweep-run.js';
-import { readEvaluations, readResult, readWaitPerformance } from '../dist/run/index.js';
+import { readEvaluations, readResult, readWaitLoss } from '../dist/run/index.js';
 import { loadGrid, localExecutor } from '../dist/sweep/index.js';
 import { WARM_START } from '../dist/sweep/plan.js';
 import { showTables } from './page-tables.mjs';
@@ -79,25 +79,44 @@ async function make(group, variant, seed) {
   // The wait that is best for wait-3 is not known before all seeds of wait-k are done.
   if (group.atBestWait !== undefined) filled = { [group.atBestWait]: variant.run(seed).config.problem.main };
   const run = variant.run(seed, filled);
-  const losses = ['evaluate', '--k', WAITS.join(), '--loss', '--split', plan.waitKStar.split, '--threads', '1'];
-  const job = group.name === plan.waitKStar.among ? { ...run.job, after: [...run.job.after, losses] } : run.job;
+  const job = { ...run.job, after: [...run.job.after, ...lossesOf(group, run)] };
   const outcome = await executor.submit(job, () => {});
   if (outcome.state !== 'done') throw new Error(`${run.name}: ${outcome.state} ${outcome.reason ?? ''}`);
   return job;
 }
 
+/** Evaluations of the loss: on validation data for wait-k*, on test data under every wait that is translated with. */
+function lossesOf(group, { config }) {
+  const measure = (waits, ...more) => ['evaluate', '--k', waits.join(), '--loss', '--threads', '1', ...more];
+  const validation = group.name === plan.waitKStar.among ? [measure(WAITS, '--split', plan.waitKStar.split)] : [];
+  const waits = waitsOf(group, config);
+  const test = waits.length === 0 ? [] : [measure(waits, '--split', 'test', '--checkpoint', 'latest')];
+  return [...validation, ...test];
+}
+
+/** The waits of a run whose test losses are recorded; none where the model does not wait for k words. */
+function waitsOf({ name }, { problem }) {
+  if (problem.kind !== 'translation' || problem.waits === 'full') return [];
+  return [plan.waitKStar.among, 'all-waits', 'all-waits-further'].includes(name) ? WAITS : [problem.main];
+}
+
 async function write(group, variant, seed) {
-  const { name } = variant.run(seed);
+  const { name, config } = variant.run(seed);
   if (known.has(name)) return;
   const { folder } = await done(group, variant, seed);
   const { translations, policies } = readEvaluations(folder);
   const { updates, best } = readResult(folder);
   const losses =
-    group.name === plan.waitKStar.among ? WAITS.map((k) => -readWaitPerformance(folder, plan.waitKStar.split, k)) : [];
+    group.name === plan.waitKStar.among
+      ? WAITS.map((k) => -readWaitLoss({ run: folder, split: plan.waitKStar.split, k }).performance)
+      : [];
   const log = readFileSync(`${folder}/timings.jsonl`, 'utf8').trimEnd().split('\n');
   const training = { updates, loss: -best.performance, seconds: JSON.parse(log.at(-1)).processor, losses };
   const all = [...translations, ...policies].filter(({ split }) => split === 'test');
-  appendFileSync(file, all.map((figures) => `${lineOf(name, training, figures)}\n`).join(''));
+  const waits = waitsOf(group, config);
+  const testLoss = ({ k }) =>
+    waits.includes(k) ? readWaitLoss({ run: folder, split: 'test', k, checkpoint: 'latest' }).plain : undefined;
+  appendFileSync(file, all.map((figures) => `${lineOf(name, training, figures, testLoss(figures))}\n`).join(''));
   console.log(`${name}: ${all.map(({ sacrebleu }) => sacrebleu.toFixed(2)).join(', ')}`);
 }
 

@@ -4,6 +4,7 @@ import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { InputError } from '../errors.js';
 import { fitting, readJsonFile, writeFileAtomic } from '../files.js';
+import type { CheckpointChoice } from './checkpoint.js';
 import type { RunInfo } from './folder.js';
 import type { WriteFile } from './session.js';
 
@@ -273,17 +274,30 @@ export function evaluationFolder(run: string, name: string, { name: data, digest
   return join(run, EVALUATION, own ? name : `${name}-on-${slug}-${digest.slice(0, 8)}`);
 }
 
-/** Where `tcts evaluate --loss` stores the loss of a run on a split under wait-k. */
-function waitLossFile(run: string, split: string, k: number): string {
-  return join(run, EVALUATION, `${split}-wait-${k}-loss.json`);
+/** The loss of a run on a split under wait-k, with the parameters of a checkpoint. */
+export interface WaitLossPlace {
+  readonly run: string;
+  readonly split: string;
+  readonly k: number;
+  /** Default `best`. */
+  readonly checkpoint?: CheckpointChoice;
 }
 
-/** Performance of a run on a split under wait-k. */
-export function readWaitPerformance(run: string, split: string, k: number): number {
-  const file = waitLossFile(run, split, k);
+/** Where `tcts evaluate --loss` stores it. */
+export function waitLossFile({ run, split, k, checkpoint = 'best' }: WaitLossPlace): string {
+  const which = checkpoint === 'best' ? '' : `-${checkpoint.replace(':', '-')}`;
+  return join(run, EVALUATION, `${split}-wait-${k}-loss${which}.json`);
+}
+
+/** What `tcts evaluate --loss` has stored: −log P per target token, in nats, and what a run is validated by. */
+export function readWaitLoss(place: WaitLossPlace): { plain: number; performance: number } {
+  const file = waitLossFile(place);
   const content = existsSync(file) ? readJsonFile(file, z.looseObject({})) : {};
-  if (typeof content.performance === 'number') return content.performance;
-  throw new InputError('expected a number to choose by', { file, key: 'performance' });
+  const number = (key: string): number => {
+    if (typeof content[key] === 'number') return content[key];
+    throw new InputError('expected a number', { file, key });
+  };
+  return { plain: number('plain'), performance: number('performance') };
 }
 
 /** The best validation performance of a finished run on its main task. */

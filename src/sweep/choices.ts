@@ -1,6 +1,6 @@
 import { InputError } from '../errors.js';
 import { groupBy } from '../metrics/statistics.js';
-import { readWaitPerformance } from '../run/index.js';
+import { readWaitLoss } from '../run/index.js';
 import type { GridConfig } from './grid.js';
 import type { Job, Outcome } from './job.js';
 import { performanceWithin } from './job.js';
@@ -185,7 +185,7 @@ export async function findBestWaits(
     const scored = candidates.map((runs) => ({
       runs,
       labels: runs[0].run.labels,
-      score: meanScore(runs, ({ job }) => readWaitPerformance(job.folder, split, k), fail),
+      score: meanScore(runs, ({ job }) => readWaitLoss({ run: job.folder, split, k }).performance, fail),
     }));
     const winner = best(scored);
     ledger.choose({ step: WAIT_K_STAR, for: { main: String(k) }, candidates: scored, chosen: winner?.labels ?? null });

@@ -85,16 +85,15 @@ const evaluateLoss: Evaluate = async (run, flags: TranslationFlags) => {
     'earlyEnd',
     'lengthPenalty',
     'speculate',
-    'checkpoint',
     'data',
     'unit',
     'computationAware',
   );
-  const { k: waits, split, threads, device } = flags;
+  const { k: waits, split, checkpoint = 'best', threads, device } = flags;
   if (waits === undefined) throw new InputError('missing, expected waits to measure the loss with', { key: '--k' });
-  const losses = await evaluateWaitLoss(run, { waits, split, threads, device });
+  const losses = await evaluateWaitLoss(run, { waits, split, checkpoint, threads, device });
   const rows = losses.map(({ k, plain, smoothed }) => [String(k), plain.toFixed(4), smoothed.toFixed(4)]);
-  const text = `${textTable(['k', 'loss', 'smoothed'], rows)}\n\nnats per token of ${losses[0].split}`;
+  const text = `${textTable(['k', 'loss', 'smoothed'], rows)}\n\nnats per token of ${losses[0].split}, ${checkpointInWords(checkpoint)}`;
   return { json: { run, results: losses }, text };
 };
 

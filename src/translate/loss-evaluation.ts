@@ -1,11 +1,11 @@
-import { join } from 'node:path';
+import { dirname } from 'node:path';
 import { z } from 'zod';
 import { type DeviceChoice, type DeviceName, deviceFor } from '../devices.js';
 import { makeFolder, writeFileAtomic } from '../files.js';
 import { attentionOver } from '../nn/index.js';
 import { type Arena, type Feeds, Inference, type InputTypes, type Model } from '../optim/index.js';
 import type { Ranks } from '../ranks.js';
-import { openRun, parseConfig, runConfigFile } from '../run/index.js';
+import { type CheckpointChoice, openRun, parseConfig, runConfigFile, waitLossFile } from '../run/index.js';
 import { type GradientAccess, scatteredPieces } from '../schedule/index.js';
 import {
   add,
@@ -183,6 +183,8 @@ export interface WaitLossOptions {
   readonly waits: readonly number[];
   /** Split of the corpus. Default the one that the run was validated on. */
   readonly split?: string;
+  /** Default `best`. */
+  readonly checkpoint?: CheckpointChoice;
   /** Threads inside one operation. Default 1. */
   readonly threads?: number;
   /** What computes. Default cpu. */
@@ -203,13 +205,13 @@ export interface WaitLoss {
 }
 
 /**
- * Measures the best model of a run on a split under one or more waits, without translating anything. Each loss is kept
- * in the run folder as `evaluation/<split>-wait-<k>-loss.json`.
+ * Measures the model of a run on a split under one or more waits, without translating anything. Each loss is kept in the
+ * run folder as `evaluation/<split>-wait-<k>-loss.json`, or `…-loss-<checkpoint>.json` if it is not of the best checkpoint.
  */
 export async function evaluateWaitLoss(run: string, options: WaitLossOptions): Promise<WaitLoss[]> {
   const { data: from, smoothing, validation } = lossConfig(run);
-  const { waits, split = validation.split, threads } = options;
-  const { model, arena, step } = openTrained(run);
+  const { waits, split = validation.split, checkpoint, threads } = options;
+  const { model, arena, step } = openTrained(run, checkpoint);
   const device = deviceFor(options.device ?? 'cpu', arena.parameterCount);
   const evaluation = await LossEvaluation.create(model, arena, { smoothing, limited: true, threads, device });
   const opened: { close(): void | Promise<void> }[] = [evaluation];
@@ -218,12 +220,12 @@ export async function evaluateWaitLoss(run: string, options: WaitLossOptions): P
     opened.push(data);
     const pairs = data.corpus.open(split);
     opened.push(pairs);
-    makeFolder(join(run, 'evaluation'));
     const losses: WaitLoss[] = [];
     for (const k of waits) {
       const loss = await evaluation.corpus(pairs, k, validation.tokens);
       const { plain, smoothed } = loss;
-      const file = join(run, 'evaluation', `${split}-wait-${k}-loss.json`);
+      const file = waitLossFile({ run, split, k, checkpoint });
+      makeFolder(dirname(file));
       const result = { split, k, plain, smoothed, performance: -loss[validation.loss], file };
       writeFileAtomic(file, `${JSON.stringify({ ...result, step }, null, 2)}\n`);
       losses.push(result);

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CheckpointChoice, readWaitLoss } from '../../src/run/index.js';
 import { evaluateWaitLoss, inOrder, LossEvaluation } from '../../src/translate/loss-evaluation.js';
 import { openTrained } from '../../src/translate/trained.js';
 import { openData } from '../../src/translate/training.js';
@@ -44,5 +45,16 @@ describe('the loss of a run under another wait', () => {
     const kept = JSON.parse(readFileSync(join(run.folder, 'evaluation', 'test-wait-2-loss.json'), 'utf8'));
     expect(kept).toMatchObject({ split: 'test', k: 2, plain, performance: -plain, step: 7 });
     expect(performance).toBe(-plain);
+    expect(readWaitLoss({ run: run.folder, split: 'test', k: 2 })).toEqual({ plain, performance });
+  });
+
+  it('of another checkpoint is kept beside it', async () => {
+    const of = (checkpoint: CheckpointChoice) => ({ run: run.folder, split: 'test', k: 4, checkpoint });
+    const [{ plain }] = await evaluateWaitLoss(run.folder, { waits: [4], split: 'test', checkpoint: 'latest' });
+    expect(readWaitLoss(of('latest')).plain).toBe(plain);
+    expect(() => readWaitLoss(of('best'))).toThrow(/test-wait-4-loss\.json: plain: expected a number/);
+    await evaluateWaitLoss(run.folder, { waits: [4], split: 'test' });
+    // The run has one checkpoint.
+    expect(readWaitLoss(of('best'))).toEqual(readWaitLoss(of('latest')));
   });
 });
