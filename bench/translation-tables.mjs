@@ -37,7 +37,7 @@ const STRATEGIES = { fixed: 'wait-k', mtl: 'MTL', curriculum: 'CL', learned: 'TC
 export function tables(file, page) {
   const lines = new Lines(readLines(file));
   const pages = {
-    multi30k: () => [mainTable(lines), differences(lines), study(lines), otherText(lines)],
+    multi30k: () => [mainTable(lines), lossTable(lines), differences(lines), study(lines), otherText(lines)],
     policies: () => [policies(lines)],
   };
   if (pages[page] === undefined)
@@ -59,7 +59,7 @@ class Lines {
   /** The value of each seed. */
   of(setting, policy, figure = 'sacreBLEU') {
     const found = this.all.filter((line) => line.setting === setting && line.policy === policy);
-    return new Map(found.map((line) => [line.seed, line[figure]]));
+    return new Map(found.map((line) => [line.seed, line[figure]]).filter(([, value]) => !Number.isNaN(value)));
   }
 
   /** A mean over the seeds for a table, and how many if there are fewer than there should be. */
@@ -74,25 +74,46 @@ const SEEDS = 'Mean ± standard deviation over 5 seeds, or as many as are given.
 const DECODED = 'test_2016_flickr, greedy, parameters of the last update';
 
 function mainTable(lines) {
-  const names = Object.keys(METHODS);
-  const rows = WAITS.map((k) => {
-    const cells = names.map((name) => lines.cell(lines.of(METHODS[name](k), `wait-k:${k}`), 2, 5));
-    const al = seedEstimate([...lines.of('all-waits', `wait-k:${k}`, 'AL').values()], 2);
-    return { cells: [String(k), bestWait(lines, k), ...cells, [al]] };
-  }).filter(({ cells }) => cells.slice(2, -1).some(([figure]) => figure !== undefined));
-  const columns = names.map((title) => ({ title, measures: ['sacreBLEU'] }));
-  const marked = markBestOfRows(
-    rows.map(({ cells }) => ({ cells: cells.slice(0, -1) })),
-    'higher',
+  const table = byMainTask(lines, 'sacreBLEU', 2, 'higher');
+  const latencies = new Map(
+    WAITS.map((k) => [String(k), seedEstimate([...lines.of('all-waits', `wait-k:${k}`, 'AL').values()], 2)]),
   );
+  const rows = table.rows.map(({ cells: [k, ...figures] }) => ({
+    cells: [k, bestWait(lines, Number(k)), ...figures, [latencies.get(k)]],
+  }));
+  const [first, ...methods] = table.columns;
   return {
     id: 'multi30k-main',
     title: 'sacreBLEU by main task, the paper’s main table',
     caption: `${DECODED}. ${SEEDS} k*: the wait-m model with the lowest validation loss at wait-k, mean over its seeds. AL: SimulEval's, in words, of MTL. Bold: the best of a row.`,
-    columns: [textColumn('k'), textColumn('k*'), ...columns, { title: 'AL', measures: ['AL'] }],
-    rows: marked.map(({ cells }, i) => ({ cells: [...cells, rows[i].cells.at(-1)] })),
+    columns: [first, textColumn('k*'), ...methods, { title: 'AL', measures: ['AL'] }],
+    rows,
   };
 }
+
+function lossTable(lines) {
+  return {
+    id: 'multi30k-loss',
+    title: 'Test loss by main task',
+    caption: `−log P of the references under wait-k, in nats per token, of the same models. ${SEEDS} Bold: the best of a row.`,
+    ...byMainTask(lines, 'test loss', 4, 'lower'),
+  };
+}
+
+/** A figure of every method at the wait of its main task. */
+function byMainTask(lines, figure, digits, better) {
+  const names = Object.keys(METHODS);
+  const rows = WAITS.map((k) => {
+    const cells = names.map((name) => lines.cell(lines.of(METHODS[name](k), `wait-k:${k}`, figure), digits, 5));
+    return { cells: [String(k), ...cells] };
+  }).filter(({ cells }) => cells.slice(1).some(([value]) => value !== undefined));
+  const columns = names.map((title) => ({ title, measures: [figure] }));
+  const marked = rows.map((row) => (hasAllSeeds(row) ? markBestOfRows([row], better)[0] : row));
+  return { columns: [textColumn('k'), ...columns], rows: marked };
+}
+
+/** Otherwise a method may look best because its seeds are easy ones. */
+const hasAllSeeds = ({ cells }) => cells.slice(1).every(([value]) => value !== undefined && value.note === undefined);
 
 /** The wait of the training that is best at wait-k on validation data. */
 function bestWait(lines, k) {
@@ -105,12 +126,13 @@ function bestWait(lines, k) {
   return scored.length < WAITS.length ? '–' : String(scored.sort((a, b) => a.loss - b.loss)[0].m);
 }
 
-/** Differences over the seeds that both have, corrected together. */
-function tested(pairs) {
-  const found = pairs.flatMap(({ own, other, ...pair }) => {
-    const seeds = [...own.keys()].filter((seed) => other.has(seed));
+/** Differences of a figure over the seeds that both have, corrected together. */
+function tested(lines, pairs, figure) {
+  const found = pairs.flatMap(({ own, other, policy, ...pair }) => {
+    const [ours, theirs] = [own, other].map((setting) => lines.of(setting, policy, figure));
+    const seeds = [...ours.keys()].filter((seed) => theirs.has(seed));
     if (seeds.length < 2) return [];
-    const [a, b] = [own, other].map((values) => seeds.map((seed) => values.get(seed)));
+    const [a, b] = [ours, theirs].map((values) => seeds.map((seed) => values.get(seed)));
     // Without evidence, influence is MTL to the last bit.
     const p = a.every((value, i) => value === b[i]) ? 1 : pairedTTest(a, b).p;
     return [{ ...pair, ...interval(a.map((value, i) => value - b[i])), seeds: seeds.length, p }];
@@ -119,61 +141,62 @@ function tested(pairs) {
   return found.map((pair, i) => ({ ...pair, holm: corrected[i] }));
 }
 
-function differenceTable(found, first, about) {
-  const rows = found.map(({ what, method, against, mean: difference, low, high, seeds, p, holm: corrected }) => ({
-    cells: [
-      ...[what, method, against].filter((text) => text !== undefined),
-      signed(difference, 2),
-      `${signed(low, 2)} to ${signed(high, 2)}`,
-      String(seeds),
-      formatP(p),
-      formatP(corrected),
-    ],
-  }));
-  const columns = [...first, 'sacreBLEU', '95 % interval', 'Seeds', 'p', 'p (Holm)'].map(textColumn);
-  const caption = `Difference of sacreBLEU of the same seeds, paired t-test over the seeds, two-sided; p (Holm) is corrected for the ${found.length} comparisons of the table.`;
-  return { ...about, caption, columns, rows };
-}
-
 function differences(lines) {
   const pairs = WAITS.flatMap((k) =>
     ['TCTS', 'influence'].flatMap((method) =>
       ['wait-k', 'CL', 'MTL'].map((against) => {
-        const [own, other] = [method, against].map((name) => lines.of(METHODS[name](k), `wait-k:${k}`));
-        return { what: `wait-${k}`, method, against, own, other };
+        const [own, other] = [method, against].map((name) => METHODS[name](k));
+        return { key: `${k} ${method} ${against}`, k, method, against, own, other, policy: `wait-k:${k}` };
       }),
     ),
   );
-  const about = { id: 'multi30k-differences', title: 'Gains of scheduling' };
-  return differenceTable(tested(pairs), ['Main task', 'Method', 'Against'], about);
+  const bleu = tested(lines, pairs, 'sacreBLEU');
+  const loss = new Map(tested(lines, pairs, 'test loss').map((found) => [found.key, found]));
+  const rows = bleu.map(({ key, k, method, against, seeds, ...found }) => ({
+    cells: [
+      ...[`wait-${k}`, method, against, String(seeds)],
+      ...differenceCells(found, 2),
+      ...differenceCells(loss.get(key), 4),
+    ],
+  }));
+  const columns = ['sacreBLEU', 'p', 'p (Holm)', 'Test loss', 'p', 'p (Holm)'];
+  return {
+    id: 'multi30k-differences',
+    title: 'Gains of scheduling',
+    caption: `Differences within seeds with their 95 % intervals: of sacreBLEU, where more is better, and of the test loss, where less is. Paired t-tests over the seeds, two-sided; p (Holm) is corrected for the ${bleu.length} comparisons of the column.`,
+    columns: ['Main task', 'Method', 'Against', 'Seeds', ...columns].map(textColumn),
+    rows,
+  };
+}
+
+/** A difference with its interval, p, and p corrected. */
+function differenceCells(found, digits) {
+  if (found === undefined) return ['–', '–', '–'];
+  const range = `${signed(found.low, digits)} to ${signed(found.high, digits)}`;
+  return [`${signed(found.mean, digits)} (${range})`, formatP(found.p), formatP(found.holm)];
 }
 
 function study(lines) {
-  const mtl = lines.of('all-waits', 'wait-k:3');
-  const whole = Object.entries(METHODS).map(([name, of]) => [name, of(3)]);
-  const others = Object.entries(STUDY).filter(([, setting]) => lines.of(setting, 'wait-k:3').size > 0);
+  const whole = Object.entries(METHODS).map(([method, of]) => ({ method, own: of(3), seeds: 5 }));
+  const others = Object.entries(STUDY)
+    .filter(([, setting]) => lines.of(setting, 'wait-k:3').size > 0)
+    .map(([method, own]) => ({ method, own, seeds: 3 }));
   if (others.length === 0) return { rows: [] };
-  const all = [...whole, ...others];
-  const found = tested(
-    all
-      .filter(([name]) => name !== 'MTL')
-      .map(([method, setting]) => ({ method, own: lines.of(setting, 'wait-k:3'), other: mtl })),
-  );
-  const rows = all.map(([name, setting]) => {
-    const values = ['sacreBLEU', 'chrF', 'validation loss'].map((figure) => lines.of(setting, 'wait-k:3', figure));
-    // The loss in the log of MTL is that of another main task.
-    const cells = values.map((own, i) =>
-      i === 2 && name === 'MTL' ? [undefined] : lines.cell(own, i === 2 ? 4 : 2, name in METHODS ? 5 : 3),
-    );
-    const test = found.find(({ method }) => method === name);
-    const against = test === undefined ? ['–', '–'] : [signed(test.mean, 2), formatP(test.holm)];
-    return { cells: [name, ...cells, ...against] };
+  const pairs = [...whole, ...others]
+    .filter(({ method }) => method !== 'MTL')
+    .map((pair) => ({ ...pair, other: METHODS.MTL(), policy: 'wait-k:3' }));
+  const tests = new Map(tested(lines, pairs, 'test loss').map((found) => [found.method, found]));
+  const rows = [...whole, ...others].map(({ method, own, seeds }) => {
+    const cell = (figure, digits) => lines.cell(lines.of(own, 'wait-k:3', figure), digits, seeds);
+    const found = tests.get(method);
+    const against = found === undefined ? ['–', '–'] : [signed(found.mean, 4), formatP(found.holm)];
+    return { cells: [method, cell('sacreBLEU', 2), cell('chrF', 2), cell('test loss', 4), ...against] };
   });
-  const figures = ['sacreBLEU', 'chrF', 'Validation loss'].map((title) => ({ title, measures: [title] }));
+  const figures = ['sacreBLEU', 'chrF', 'Test loss'].map((title) => ({ title, measures: [title] }));
   return {
     id: 'multi30k-study',
     title: 'Features and strategies at wait-3',
-    caption: `${DECODED}. Mean ± standard deviation over 5 seeds for the methods of table 1, 3 for the others, or as many as are given. p: paired t-test over seeds against MTL, corrected for ${found.length} comparisons.`,
+    caption: `${DECODED}. Mean ± standard deviation over 5 seeds for the methods of table 1, 3 for the others, or as many as are given. − MTL: of the test loss, within seeds; paired t-test, corrected for ${tests.size} comparisons.`,
     columns: [textColumn('Method'), ...figures, textColumn('− MTL'), textColumn('p (Holm)')],
     rows,
   };
@@ -184,13 +207,13 @@ function otherText(lines) {
     Object.entries(STRATEGIES).flatMap(([strategy, name]) => {
       const setting = `${group},strategy=${strategy}`;
       const seeds = group === 'europarl' ? 1 : 3;
-      const cells = ['sacreBLEU', 'chrF', 'AL'].map((figure) =>
-        lines.cell(lines.of(setting, 'wait-k:3', figure), 2, seeds),
+      const cells = ['sacreBLEU', 'chrF', 'AL', 'test loss'].map((figure) =>
+        lines.cell(lines.of(setting, 'wait-k:3', figure), figure === 'test loss' ? 4 : 2, seeds),
       );
       return cells[0][0] === undefined ? [] : [{ cells: [title, name, ...cells] }];
     }),
   );
-  const figures = ['sacreBLEU', 'chrF', 'AL'].map((title) => ({ title, measures: [title] }));
+  const figures = ['sacreBLEU', 'chrF', 'AL', 'Test loss'].map((title) => ({ title, measures: [title] }));
   return {
     id: 'other-text',
     title: 'Other text, wait-3',
