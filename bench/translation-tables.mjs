@@ -5,9 +5,10 @@ import { markdownBlock } from '../dist/report/files.js';
 import { countRuns, loadGrid } from '../dist/sweep/index.js';
 import { readLines, shippedGrid, WAITS } from './translation-lines.mjs';
 
-/** The methods of the main table, by group and what the grid varies in it. */
+/** The methods of the main table, by group and what the grid varies in it; undefined: not known yet. */
 const METHODS = {
   'wait-k': (k) => `wait,main=${k}`,
+  'wait-k*': (k, lines) => lines.bestWait(k) && `wait,main=${lines.bestWait(k)}`,
   CL: (k) => `scheduled,strategy=curriculum,main=${k}`,
   MTL: () => 'all-waits',
   TCTS: (k) => `scheduled,strategy=learned,main=${k}`,
@@ -62,6 +63,15 @@ class Lines {
     return new Map(found.map((line) => [line.seed, line[figure]]).filter(([, value]) => !Number.isNaN(value)));
   }
 
+  /** The wait of the training that is best at wait-k on validation data, once there is one for every wait. */
+  bestWait(k) {
+    const scored = WAITS.map((m) => {
+      const own = this.all.filter((line) => line.setting === METHODS['wait-k'](m) && line.k === m);
+      return { m, loss: mean(own.map((line) => Number(line['losses by wait'].split(' ')[WAITS.indexOf(k)]))) };
+    });
+    return scored.some(({ loss }) => Number.isNaN(loss)) ? undefined : scored.sort((a, b) => a.loss - b.loss)[0].m;
+  }
+
   /** A mean over the seeds for a table, and how many if there are fewer than there should be. */
   cell(values, digits, seeds) {
     const found = seedEstimate([...values.values()], digits);
@@ -79,7 +89,7 @@ function mainTable(lines) {
     WAITS.map((k) => [String(k), seedEstimate([...lines.of('all-waits', `wait-k:${k}`, 'AL').values()], 2)]),
   );
   const rows = table.rows.map(({ cells: [k, ...figures] }) => ({
-    cells: [k, bestWait(lines, Number(k)), ...figures, [latencies.get(k)]],
+    cells: [k, String(lines.bestWait(Number(k)) ?? '–'), ...figures, [latencies.get(k)]],
   }));
   const [first, ...methods] = table.columns;
   return {
@@ -104,7 +114,7 @@ function lossTable(lines) {
 function byMainTask(lines, figure, digits, better) {
   const names = Object.keys(METHODS);
   const rows = WAITS.map((k) => {
-    const cells = names.map((name) => lines.cell(lines.of(METHODS[name](k), `wait-k:${k}`, figure), digits, 5));
+    const cells = names.map((name) => lines.cell(lines.of(METHODS[name](k, lines), `wait-k:${k}`, figure), digits, 5));
     return { cells: [String(k), ...cells] };
   }).filter(({ cells }) => cells.slice(1).some(([value]) => value !== undefined));
   const columns = names.map((title) => ({ title, measures: [figure] }));
@@ -114,17 +124,6 @@ function byMainTask(lines, figure, digits, better) {
 
 /** Otherwise a method may look best because its seeds are easy ones. */
 const hasAllSeeds = ({ cells }) => cells.slice(1).every(([value]) => value !== undefined && value.note === undefined);
-
-/** The wait of the training that is best at wait-k on validation data. */
-function bestWait(lines, k) {
-  const place = WAITS.indexOf(k);
-  const scored = WAITS.flatMap((m) => {
-    const found = lines.all.filter(({ setting, k: own }) => setting === METHODS['wait-k'](m) && own === m);
-    const losses = found.map((line) => Number(line['losses by wait'].split(' ')[place]));
-    return losses.length === 0 ? [] : [{ m, loss: mean(losses) }];
-  });
-  return scored.length < WAITS.length ? '–' : String(scored.sort((a, b) => a.loss - b.loss)[0].m);
-}
 
 /** Differences of a figure over the seeds that both have, corrected together. */
 function tested(lines, pairs, figure) {
@@ -177,7 +176,9 @@ function differenceCells(found, digits) {
 }
 
 function study(lines) {
-  const whole = Object.entries(METHODS).map(([method, of]) => ({ method, own: of(3), seeds: 5 }));
+  const whole = Object.entries(METHODS)
+    .filter(([method]) => method !== 'wait-k*')
+    .map(([method, of]) => ({ method, own: of(3, lines), seeds: 5 }));
   const others = Object.entries(STUDY)
     .filter(([, setting]) => lines.of(setting, 'wait-k:3').size > 0)
     .map(([method, own]) => ({ method, own, seeds: 3 }));
