@@ -21,6 +21,7 @@ const STUDY = {
   'TCTS without training losses': 'ablation,without=training',
   'TCTS without validation losses': 'ablation,without=validation',
   'TCTS without the step': 'ablation,without=step',
+  'TCTS, η₂ × 8': 'strategies,strategy=learned-fast',
   annealing: 'strategies,strategy=annealing',
   'self-paced': 'strategies,strategy=self-paced',
   'half wait-3, half any': 'strategies,strategy=static-half',

@@ -12,7 +12,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bestCheckpoint, checkpointFolder, saveBest } from '../dist/run/index.js';
 
-const TRAIN = ['train', 'verb-final', '--set', 'training.episodes=80'];
+// The model was made when this was the default.
+const RATE = ['--set', 'strategy.learningRate=0.005'];
+const TRAIN = ['train', 'verb-final', '--set', 'training.episodes=80', ...RATE];
 const KEPT = ['config.yaml', 'model.json', 'text.json', 'dict.verb-final.txt', 'dict.english.txt'];
 const target = fileURLToPath(new URL('verb-final', import.meta.url));
 const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));

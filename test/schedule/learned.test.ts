@@ -1,9 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { Random } from '../../src/random.js';
 import type { Snapshot } from '../../src/run/index.js';
-import { Learned, type LearnedOptions, PAPER, type Problem, type Status } from '../../src/schedule/index.js';
+import {
+  createStrategy,
+  Learned,
+  type LearnedOptions,
+  PAPER,
+  type Problem,
+  type Status,
+} from '../../src/schedule/index.js';
 import { SchedulerNetwork } from '../../src/schedule/strategies/scheduler.js';
-import { stored } from './trainings.js';
+import { stored, strategyConfig } from './trainings.js';
 
 /** A problem of which nothing is needed but features: one batch whose rows are given. */
 function fromFeatures(rows: readonly (readonly number[])[], tasks: number): Problem {
@@ -138,6 +145,25 @@ describe('line 11', () => {
     expect(Math.max(...errors.map(Math.abs))).toBeLessThan(4.5);
   });
 });
+
+test.each([32, 256])(
+  'with rewards that are noise the preset `stable` goes on trying all tasks, with %d units',
+  async (width) => {
+    const [K, N] = [13, 40];
+    const random = new Random('rewards');
+    const rows = Array.from({ length: N }, () => [random.normal(), 1, random.normal()]);
+    const config = strategyConfig({ name: 'learned', hidden: [width] });
+    const strategy = (await createStrategy(config, fromFeatures(rows, K), new Random(3))) as Learned<unknown>;
+    for (let episode = 0; episode < 60; episode++) {
+      await strategy.choose(null, STATUS);
+      await strategy.endEpisode(random.normal(), STATUS);
+    }
+    const probabilities = Array.from(await strategy.probabilities(null, STATUS));
+    const entropy = -probabilities.reduce((sum, p) => sum + p * Math.log(p), 0) / N;
+    expect(entropy).toBeGreaterThan(0.8 * Math.log(K));
+    expect(entropy).toBeLessThan(0.999 * Math.log(K));
+  },
+);
 
 test('the policy starts uniform and agrees with the formula of the network afterwards', async () => {
   const strategy = await Learned.create(fromFeatures(ROWS, 3), new Random(2), {

@@ -28,7 +28,7 @@ const PRESETS: Readonly<Record<'paper' | 'stable', Preset>> = {
   /** The same algorithm with a lower-variance gradient: the step size is independent of R's unit. */
   stable: {
     standardise: 'running',
-    learningRate: 0.005,
+    learningRate: 0.005, // with 32 units in the last hidden layer
     optimizer: 'adam',
     clipNorm: null,
     reward: 'difference',
@@ -40,6 +40,12 @@ const PRESETS: Readonly<Record<'paper' | 'stable', Preset>> = {
     minibatch: null,
   },
 };
+
+/**
+ * Adam moves every weight by about η₂, so a logit moves by η₂ times the width of the layer before it, with or without
+ * evidence: with η₂ = .005 and 256 units by half a nat an episode, which in 60 episodes becomes a random preference.
+ */
+const STABLE_WIDTH = 32;
 
 const optionsSchema = z.strictObject({
   preset: z
@@ -55,7 +61,11 @@ const optionsSchema = z.strictObject({
     z.enum(['none', 'first-episode', 'running']),
     'Episodes used to scale the features to mean 0 and standard deviation 1.',
   ),
-  learningRate: preset('learningRate', z.number().positive(), 'η₂.'),
+  learningRate: z
+    .number()
+    .positive()
+    .optional()
+    .describe('η₂. paper: 0.0005; stable: 0.16 ÷ width of the last hidden layer.'),
   optimizer: preset('optimizer', z.enum(['sgd', 'adam']), 'Optimiser of the scheduler.'),
   momentum: z.number().min(0).lt(1).default(0).describe('Momentum of sgd.'),
   clipNorm: preset('clipNorm', z.number().positive().nullable(), 'Maximum norm of the gradient.'),
@@ -94,8 +104,10 @@ export const STABLE = learnedOptions(optionsSchema.parse({ preset: 'stable' }));
 
 /** The preset, overridden by the given options. */
 function learnedOptions({ preset, ...given }: GivenOptions): LearnedOptions {
+  const { learningRate, ...own } = PRESETS[preset];
   const defined = Object.entries(given).filter(([, value]) => value !== undefined);
-  return { ...PRESETS[preset], ...Object.fromEntries(defined) } as LearnedOptions;
+  const scale = preset === 'stable' ? STABLE_WIDTH / given.hidden.at(-1)! : 1;
+  return { ...own, learningRate: learningRate * scale, ...Object.fromEntries(defined) } as LearnedOptions;
 }
 
 /** An option with a default from the preset; its description says which. */
