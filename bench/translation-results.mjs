@@ -110,14 +110,20 @@ async function write(group, variant, seed) {
     group.name === plan.waitKStar.among
       ? WAITS.map((k) => -readWaitLoss({ run: folder, split: plan.waitKStar.split, k }).performance)
       : [];
-  const log = readFileSync(`${folder}/timings.jsonl`, 'utf8').trimEnd().split('\n');
-  const training = { updates, loss: -best.performance, seconds: JSON.parse(log.at(-1)).processor, losses };
+  const training = { updates, loss: -best.performance, seconds: processorSeconds(folder), losses };
   const all = [...translations, ...policies].filter(({ split }) => split === 'test');
   const waits = waitsOf(group, config);
   const testLoss = ({ k }) =>
     waits.includes(k) ? readWaitLoss({ run: folder, split: 'test', k, checkpoint: 'latest' }).plain : undefined;
   appendFileSync(file, all.map((figures) => `${lineOf(name, training, figures, testLoss(figures))}\n`).join(''));
   console.log(`${name}: ${all.map(({ sacrebleu }) => sacrebleu.toFixed(2)).join(', ')}`);
+}
+
+/** Processor time of a training: of every process that went on with it, up to the last line that it wrote. */
+function processorSeconds(folder) {
+  const log = readFileSync(`${folder}/timings.jsonl`, 'utf8').trimEnd().split('\n');
+  const times = log.map((line) => JSON.parse(line).processor);
+  return times.reduce((sum, time, i) => (i + 1 < times.length && times[i + 1] >= time ? sum : sum + time), 0);
 }
 
 /** Rows of the main table can be completed one by one: all seeds of a main task say more than all tasks of a seed. */
