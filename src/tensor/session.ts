@@ -2,6 +2,7 @@ import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { type DeviceName, deviceFailure, deviceMissing } from '../devices.js';
 import { InputError } from '../errors.js';
 import { type MaskKey, MaskMemory } from '../kernels.js';
+import { freeNow } from '../native-memory.js';
 import { bareName, evaluateDim, formatShape } from './dim.js';
 import { type Executable, lower, MASK_SCALES, MASK_WORDS } from './lowering.js';
 import {
@@ -256,18 +257,6 @@ function startSession(executable: Executable, { threads = 1, keep = [], profile 
     },
   });
 }
-
-/**
- * Frees the memory of an array that nobody uses. The runtime returns a copy of every output, even of one that it was told
- * where to write; left to the garbage collector, the copies of an update are page faults and collections that take longer
- * than making them. A buffer that is transferred belongs to its message, which a closed port drops at once.
- */
-function freeNow(buffer: ArrayBuffer): void {
-  closedPort.postMessage(undefined, [buffer]);
-}
-
-const closedPort = new MessageChannel().port1;
-closedPort.close();
 
 /** Checks a value against its type and learns the sizes of named dimensions from it. */
 function bindSizes(name: string, type: TensorType, { data, shape }: Value, sizes: Map<string, number>): void {
