@@ -59,7 +59,7 @@ class Pretence implements Executor {
       for (const k of flag('--k').split(',')) {
         const performance = this.figures.onWait?.(config.problem.main, Number(k)) ?? 0;
         const file = join(folder, 'evaluation', `${flag('--split')}-wait-${k}-loss.json`);
-        writeFileSync(file, JSON.stringify({ performance }));
+        writeFileSync(file, JSON.stringify({ plain: -performance, performance }));
       }
     }
     writeFileSync(join(folder, 'job.json'), JSON.stringify({ done: after }));
