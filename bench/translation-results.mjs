@@ -5,7 +5,7 @@
  *     node bench/translation-results.mjs docs/results/translation.csv --data corpora --groups wait,scheduled,all-waits --seeds 1-3
  *
  * Runs are made in the folder `translation-runs`, seed by seed, as many at a time as there are cores, and continue where
- * they were killed; `--main 3` makes only those of wait-3. The tables of the pages, printed or put between their marks:
+ * they were killed; `--match 'main=3,'` makes only those whose names the regular expression matches. The tables of the pages, printed or put between their marks:
  *
  *     node bench/translation-results.mjs docs/results/translation.csv --table multi30k
  *     node bench/translation-results.mjs docs/results/translation.csv --table policies --write docs/results/policies.md
@@ -28,7 +28,7 @@ const { positionals, values } = parseArgs({
     data: { type: 'string' },
     groups: { type: 'string' },
     seeds: { type: 'string', default: '1-5' },
-    main: { type: 'string' },
+    match: { type: 'string', default: '' },
     cores: { type: 'string', default: String(cpus().length) },
     set: { type: 'string', multiple: true, default: [] },
     table: { type: 'string' },
@@ -49,7 +49,7 @@ if (file !== undefined && values.figure !== undefined) {
 }
 if (file === undefined || values.data === undefined) {
   console.error(
-    'usage: node bench/translation-results.mjs FILE --data FOLDER [--groups a,b] [--main 3] [--seeds 1-3] [--cores N]',
+    'usage: node bench/translation-results.mjs FILE --data FOLDER [--groups a,b] [--match REGEXP] [--seeds 1-3] [--cores N]',
   );
   process.exit(1);
 }
@@ -126,13 +126,13 @@ function processorSeconds(folder) {
   return times.reduce((sum, time, i) => (i + 1 < times.length && times[i + 1] >= time ? sum : sum + time), 0);
 }
 
-/** Rows of the main table can be completed one by one: all seeds of a main task say more than all tasks of a seed. */
-const isWanted = ({ labels }) => !values.main || !labels.main || values.main.split(',').includes(labels.main);
-
+const match = new RegExp(values.match);
 const tasks = [];
 for (const seed of seedList(values.seeds)) {
   for (const group of plan.groups.filter(({ name, seeds }) => wanted.includes(name) && seeds.includes(seed))) {
-    for (const { variants } of group.settings.filter(isWanted)) tasks.push(write(group, variants[0], seed));
+    const variants = group.settings.map(({ variants: [first] }) => first);
+    const chosen = variants.filter((variant) => match.test(variant.run(seed).name));
+    tasks.push(...chosen.map((variant) => write(group, variant, seed)));
   }
 }
 const failed = (await Promise.allSettled(tasks)).filter(({ status }) => status === 'rejected');
