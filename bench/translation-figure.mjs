@@ -1,14 +1,14 @@
-// BLEU against latency for every policy, from the lines of docs/results/translation.csv.
+// BLEU against latency of every policy, from the lines of docs/results/translation.csv.
 import { mean } from '../dist/metrics/index.js';
 import { legendOf, linesPanel } from '../dist/report/figures/curves.js';
 import { draw } from '../dist/report/figures/figure.js';
 import { readLines } from './translation-lines.mjs';
 
-/** Curves by the runs and policies on them. The first is in both panels, to compare with. */
+/** Curves by the runs and policies on them. The first is in both figures, to compare with. */
 const WAIT_K = { label: 'wait-k, MTL', run: /^all-waits,/, policy: /^wait-k/ };
-const PANELS = [
-  {
-    title: 'No training of their own',
+const FIGURES = {
+  'policies-untrained': {
+    title: 'Policies without training of their own',
     curves: [
       WAIT_K,
       { label: 'wait-k, a model each', run: /^wait,main=(\d+),/, policy: /^wait-k:(\d+)/, own: true },
@@ -19,8 +19,8 @@ const PANELS = [
       { label: 'wait-if-worse, whole sentences', run: /^sentences,/, policy: /^wait-if-worse/ },
     ],
   },
-  {
-    title: 'Trained, from MTL',
+  'policies-trained': {
+    title: 'Trained policies, from MTL',
     curves: [
       WAIT_K,
       { label: 'wait-k, MTL trained further', run: /^all-waits-further,/, policy: /^wait-k/ },
@@ -31,24 +31,18 @@ const PANELS = [
       { label: 'HMT', run: /^hmt,/, policy: /./ },
     ],
   },
-];
+};
 
-/** Means over the seeds of sacreBLEU and of LAAL in words, as an SVG document. */
-export function policiesFigure(file) {
+/** Means over the seeds of sacreBLEU and of LAAL in words: SVG documents by name. */
+export function policyFigures(file) {
   const lines = readLines(file);
-  const labels = [...new Set(PANELS.flatMap(({ curves }) => curves.map(({ label }) => label)))];
-  const panels = PANELS.map(({ title, curves }, letter) => {
-    const drawn = curves.map((curve) => ({
-      label: curve.label,
-      style: labels.indexOf(curve.label),
-      points: pointsOf(lines, curve),
-    }));
-    const size = { width: 430, height: 380, x: 'LAAL, words', y: 'sacreBLEU', symbols: 'all' };
-    return { drawn, panel: linesPanel(drawn, { title, letter, ...size }) };
+  return Object.entries(FIGURES).map(([name, { title, curves }]) => {
+    const drawn = curves
+      .map((curve, style) => ({ label: curve.label, style, points: pointsOf(lines, curve) }))
+      .filter(({ points }) => points.length > 0);
+    const size = { width: 620, height: 380, x: 'LAAL, words', y: 'sacreBLEU', symbols: 'all' };
+    return [name, draw(title, [[linesPanel(drawn, { title, ...size })]], { legend: legendOf(drawn) })];
   });
-  const shown = panels.flatMap(({ drawn }) => drawn).filter(({ points }) => points.length > 0);
-  const legend = labels.flatMap((label) => shown.find((line) => line.label === label) ?? []);
-  return draw('Quality against latency', [panels.map(({ panel }) => panel)], { legend: legendOf(legend) });
 }
 
 /** One point for each setting, by latency. */

@@ -9,7 +9,7 @@
  *
  *     node bench/translation-results.mjs docs/results/translation.csv --table multi30k
  *     node bench/translation-results.mjs docs/results/translation.csv --table policies --write docs/results/policies.md
- *     node bench/translation-results.mjs docs/results/translation.csv --figure docs/results/figures/policies.svg
+ *     node bench/translation-results.mjs docs/results/translation.csv --figures docs/results/figures
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -33,7 +33,7 @@ const { positionals, values } = parseArgs({
     set: { type: 'string', multiple: true, default: [] },
     table: { type: 'string' },
     write: { type: 'string' },
-    figure: { type: 'string' },
+    figures: { type: 'string' },
   },
 });
 const [file] = positionals;
@@ -42,9 +42,9 @@ if (file !== undefined && values.table !== undefined) {
   showTables(tables(file, values.table), values.write);
   process.exit(0);
 }
-if (file !== undefined && values.figure !== undefined) {
-  const { policiesFigure } = await import('./translation-figure.mjs');
-  writeFileSync(values.figure, policiesFigure(file));
+if (file !== undefined && values.figures !== undefined) {
+  const { policyFigures } = await import('./translation-figure.mjs');
+  for (const [name, svg] of policyFigures(file)) writeFileSync(`${values.figures}/${name}.svg`, svg);
   process.exit(0);
 }
 if (file === undefined || values.data === undefined) {

@@ -19,7 +19,7 @@ import { lossInputs, lossModel } from './model/transformer.js';
 import { stoppingAttention } from './monotonic/attention.js';
 import { ATTENTIONS, type MonotonicModel } from './monotonic/config.js';
 import { momentSteps } from './monotonic/hmt.js';
-import { transportSteps } from './monotonic/itst.js';
+import { copyAttentionToInformation, transportSteps } from './monotonic/itst.js';
 import { monotonicInputs, monotonicLossModel } from './monotonic/loss.js';
 import { type Languages, loadLanguages, saveLanguages } from './text/languages.js';
 
@@ -131,7 +131,8 @@ export function decidingAttention(model: MonotonicModel): SourceAttention {
 
 /**
  * Fills an arena with the best parameters of a run with the same vocabularies: all of them if it was trained with
- * monotonic attention, otherwise those that this model shares with the Transformer; the moving heads are new.
+ * monotonic attention, otherwise those that this model shares with the Transformer. The moving heads are new; with `itst`
+ * information begins where the attention looks.
  */
 export function warmStartMonotonic(folder: string, arena: Arena, languages: Languages, model: MonotonicModel): void {
   const { config } = openRun(folder);
@@ -143,6 +144,7 @@ export function warmStartMonotonic(folder: string, arena: Arena, languages: Lang
   const known = new Arena(transformerParameters(model).filter(({ name }) => arena.has(name)));
   warmStartTranslation(folder, known, languages, model);
   for (const name of known.names) arena.value(name).set(known.value(name) as never);
+  if (model.attention === 'itst') copyAttentionToInformation(arena);
 }
 
 /** The parameters that a model shares with the Transformer of its sizes that waits and has no adapters. */

@@ -147,11 +147,19 @@ describe('the losses of information transport', () => {
 describe('the threshold of training', () => {
   it('falls from 1 to δ_min once it is applied', () => {
     const schedule = { least: 0.5, decay: 1000, after: 10 };
-    expect(thresholdAt(schedule, 9)).toBe(UNLIMITED);
+    const planned = 1e6;
+    expect(thresholdAt(schedule, 9, planned)).toBe(UNLIMITED);
     // 0.5 + 0.5 e^−1
-    expect(thresholdAt(schedule, 1000)).toBeCloseTo(0.683939720586, 12);
-    expect(thresholdAt(schedule, 1e6)).toBe(0.5);
-    expect(thresholdAt({ least: 1, decay: 1, after: 0 }, 0)).toBe(1);
+    expect(thresholdAt(schedule, 1000, planned)).toBeCloseTo(0.683939720586, 12);
+    expect(thresholdAt(schedule, 1e6, planned)).toBe(0.5);
+    expect(thresholdAt({ least: 1, decay: 1, after: 0 }, 0, planned)).toBe(1);
+  });
+
+  it('is applied from a quarter of the training on, and falls as fast', () => {
+    const schedule = { least: 0.5, decay: null, after: null };
+    expect(thresholdAt(schedule, 249, 1000)).toBe(UNLIMITED);
+    expect(thresholdAt(schedule, 250, 1000)).toBeCloseTo(0.683939720586, 12);
+    expect(thresholdAt(schedule, 1000, 1000)).toBeCloseTo(0.5 + 0.5 * Math.exp(-4), 12);
   });
 });
 

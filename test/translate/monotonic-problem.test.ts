@@ -131,6 +131,23 @@ describe('a run', () => {
     await translator.close();
   }, 60_000);
 
+  it('starts information where the attention of a Transformer looks', async () => {
+    const folder = temporaryFolder();
+    const [plain, warm] = [`${folder}/plain`, `${folder}/warm`];
+    await trainingRun(training({ kind: 'translation' }, 4), { folder: plain, quiet: true });
+    const keys = { attention: 'itst', warmStart: plain, learning: { warmup: 5, peak: 1e-12, warmupInit: 0 } };
+    await trainingRun(training({ kind: 'monotonic', ...keys }, 2), { folder: warm, quiet: true });
+
+    const [before, after] = [openTrained(plain), trainedMonotonic(warm)];
+    const projections = after.arena.names.filter((name) => /monotonic_[qk]_proj/.test(name));
+    expect(projections).toHaveLength(8);
+    for (const name of projections) {
+      const from = name.replace('monotonic_', '');
+      const [old, now] = [before.arena.value(from), after.arena.value(name)] as Float32Array[];
+      expect(Math.max(...old.map((value, i) => Math.abs(value - now[i]))), name).toBeLessThan(1e-9);
+    }
+  }, 60_000);
+
   it('refuses a Transformer of other sizes', async () => {
     const folder = temporaryFolder();
     await trainingRun(training({ kind: 'translation' }, 2), { folder: `${folder}/plain`, quiet: true });

@@ -111,8 +111,18 @@ export const monotonicSchema = z.strictObject({
   ),
   threshold: section({
     least: z.number().gt(0).max(1).default(0.5).describe('δ_min: where the threshold ends.'),
-    decay: z.number().positive().default(100_000).describe('Updates in which its distance from δ_min falls to 1/e.'),
-    after: z.int().min(0).default(4000).describe('Updates before it is applied at all.'),
+    decay: z
+      .number()
+      .positive()
+      .nullable()
+      .default(null)
+      .describe('Updates in which its distance from δ_min falls to 1/e. null: a quarter of the training.'),
+    after: z
+      .int()
+      .min(0)
+      .nullable()
+      .default(null)
+      .describe('Updates before it is applied at all. null: a quarter of the training.'),
   }).describe('itst only: in training a target token sees the source until it has received this much information.'),
   candidates: section({
     first: z
@@ -188,9 +198,15 @@ const DEFAULT_WEIGHTS: Readonly<Record<MonotonicKind, { latencyWeight: number; v
   hmt: { latencyWeight: 1, varianceWeight: 1 },
 };
 
-/** δ_train = δ_min + (1 − δ_min)·e^(−n/d) after n updates; unlimited before it is applied. */
-export function thresholdAt({ least, decay, after }: MonotonicConfig['threshold'], updates: number): number {
-  return updates < after ? UNLIMITED : least + (1 - least) * Math.exp(-updates / decay);
+/** δ_train = δ_min + (1 − δ_min)·e^(−n/d) after n updates of `planned`; unlimited before it is applied. */
+export function thresholdAt(
+  { least, decay, after }: MonotonicConfig['threshold'],
+  updates: number,
+  planned: number,
+): number {
+  const quarter = planned / 4;
+  if (updates < (after ?? quarter)) return UNLIMITED;
+  return least + (1 - least) * Math.exp(-updates / (decay ?? quarter));
 }
 
 /** More information than a sentence can hold: everything is seen. */

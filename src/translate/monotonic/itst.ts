@@ -1,4 +1,5 @@
 import { linear } from '../../nn/index.js';
+import type { Arena } from '../../optim/index.js';
 import {
   abs,
   add,
@@ -91,6 +92,16 @@ export function transportAttention(
   const weighted = add(energies(queries, keys, heads), information); // [B, H, T, S]
   const weights = dropout(softmax(where(seen, weighted, LOWEST)), attentionDropout);
   return { found: attendedBy(p, weights, memory, model), information };
+}
+
+/**
+ * Queries and keys of the information become those of the attention. From random ones information is the same for all
+ * target tokens, and stays so for a long time: the attention alone can learn where to look.
+ */
+export function copyAttentionToInformation(arena: Arena): void {
+  for (const name of arena.names.filter((one) => one.includes('.monotonic_q_proj.') || one.includes('.monotonic_k_proj.'))) {
+    arena.value(name).set(arena.value(name.replace('.monotonic_', '.')) as never);
+  }
 }
 
 /**

@@ -66,6 +66,8 @@ export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<re
   private constructor(
     private readonly config: MonotonicConfig,
     parts: Parts,
+    /** Updates of the whole training. */
+    private readonly planned: number,
   ) {
     super(parts);
     const { training, data } = parts;
@@ -116,7 +118,8 @@ export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<re
         threads,
       });
       opened.push(evaluation);
-      return new MonotonicProblem(config, { ...tasks, model, data, training, learningRate, evaluation, opened });
+      const parts = { ...tasks, model, data, training, learningRate, evaluation, opened };
+      return new MonotonicProblem(config, parts, options.updates ?? UNKNOWN_LENGTH);
     } catch (error) {
       for (const resource of opened.reverse()) await resource.close();
       throw error;
@@ -232,6 +235,11 @@ export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<re
     await super.close();
   }
 
+  /** δ of the next update; `itst` alone looks at it. */
+  private get threshold(): number {
+    return thresholdAt(this.config.threshold, this.parts.training.updates, this.planned);
+  }
+
   /** λ of a task. */
   private weightOf(task: number): number {
     return this.config.latencyWeights?.[task] ?? latencyWeights(this.config).latencyWeight;
@@ -246,7 +254,7 @@ export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<re
 
   private async update(batches: readonly Batch[], weights: Float32Array, latency: Float32Array): Promise<number> {
     const { training, learningRate } = this.parts;
-    const threshold = thresholdAt(this.config.threshold, training.updates);
+    const { threshold } = this;
     const feeds = monotonicFeeds(batches, { weights, latencyWeights: latency, threshold });
     const { loss, batches: results } = await training.step(feeds, learningRate.at(training.updates));
     // The parts of a pair's loss give its loss on the main task, whatever it was trained for.
@@ -282,10 +290,9 @@ export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<re
     const weights = new Float32Array(pairCount(batches)).fill(1);
     weights.fill(1 / targetTokens(batches, weights));
     const latency = new Float32Array(weights.length).fill(this.weightOf(task));
-    const threshold = thresholdAt(this.config.threshold, training.updates);
     const part = new Float32Array(out.length);
     out.fill(0);
-    for (const feeds of monotonicFeeds(batches, { weights, latencyWeights: latency, threshold })) {
+    for (const feeds of monotonicFeeds(batches, { weights, latencyWeights: latency, threshold: this.threshold })) {
       await program.write(feeds, part);
       for (let i = 0; i < out.length; i++) out[i] += part[i];
     }
@@ -315,6 +322,9 @@ export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<re
     });
   }
 }
+
+/** Updates of a training that nobody has planned. */
+const UNKNOWN_LENGTH = 16_000;
 
 interface DataState {
   /** Place in the training data. */
