@@ -155,11 +155,11 @@ describe('the threshold of training', () => {
     expect(thresholdAt({ least: 1, decay: 1, after: 0 }, 0, planned)).toBe(1);
   });
 
-  it('is applied from a quarter of the training on, and falls as fast', () => {
+  it('is applied from a tenth of the training on, and falls until its end', () => {
     const schedule = { least: 0.5, decay: null, after: null };
-    expect(thresholdAt(schedule, 249, 1000)).toBe(UNLIMITED);
-    expect(thresholdAt(schedule, 250, 1000)).toBeCloseTo(0.683939720586, 12);
-    expect(thresholdAt(schedule, 1000, 1000)).toBeCloseTo(0.5 + 0.5 * Math.exp(-4), 12);
+    expect(thresholdAt(schedule, 99, 1000)).toBe(UNLIMITED);
+    expect(thresholdAt(schedule, 100, 1000)).toBeCloseTo(0.5 + 0.5 * Math.exp(-0.1), 12);
+    expect(thresholdAt(schedule, 1000, 1000)).toBeCloseTo(0.683939720586, 12);
   });
 });
 

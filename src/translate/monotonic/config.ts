@@ -84,7 +84,7 @@ export const monotonicSchema = z.strictObject({
     ),
   latencyWeight: weight.describe(
     'λ_avg: cost of a token of average lagging per sentence, in nats. Default: 0.1; for mma-h 0. For itst and hmt ' +
-      'the factor of their latency, default 1.',
+      'the factor of their latency, default 20 and 1.',
   ),
   latencyWeights: z
     .array(z.number().min(0))
@@ -116,13 +116,13 @@ export const monotonicSchema = z.strictObject({
       .positive()
       .nullable()
       .default(null)
-      .describe('Updates in which its distance from δ_min falls to 1/e. null: a quarter of the training.'),
+      .describe('Updates in which its distance from δ_min falls to 1/e. null: those of the training.'),
     after: z
       .int()
       .min(0)
       .nullable()
       .default(null)
-      .describe('Updates before it is applied at all. null: a quarter of the training.'),
+      .describe('Updates before it is applied at all. null: a tenth of the training.'),
   }).describe('itst only: in training a target token sees the source until it has received this much information.'),
   candidates: section({
     first: z
@@ -187,13 +187,13 @@ export function latencyWeights(config: MonotonicConfig): { latencyWeight: number
   return { latencyWeight, varianceWeight };
 }
 
-/** Defaults: those of Ma et al. (2020), and λ_avg = 1 as in Zhang and Feng (2022, 2023). */
+/** Defaults: those of Ma et al. (2020), and λ_avg = 1 for HMT as in Zhang and Feng (2023). */
 const DEFAULT_WEIGHTS: Readonly<Record<MonotonicKind, { latencyWeight: number; varianceWeight: number }>> = {
   milk: { latencyWeight: 0.1, varianceWeight: 0 },
   'mma-il': { latencyWeight: 0.1, varianceWeight: 0 },
   'mma-h': { latencyWeight: 0, varianceWeight: 0.1 },
-  // The second loss is the distance of the information from one unit; its weight, see docs/policies.md.
-  itst: { latencyWeight: 1, varianceWeight: 5 },
+  // The second loss is the distance of the information from one unit; both weights, see docs/policies.md.
+  itst: { latencyWeight: 20, varianceWeight: 5 },
   // The second loss is that of the states on their own.
   hmt: { latencyWeight: 1, varianceWeight: 1 },
 };
@@ -204,9 +204,8 @@ export function thresholdAt(
   updates: number,
   planned: number,
 ): number {
-  const quarter = planned / 4;
-  if (updates < (after ?? quarter)) return UNLIMITED;
-  return least + (1 - least) * Math.exp(-updates / (decay ?? quarter));
+  if (updates < (after ?? planned / 10)) return UNLIMITED;
+  return least + (1 - least) * Math.exp(-updates / (decay ?? planned));
 }
 
 /** More information than a sentence can hold: everything is seen. */

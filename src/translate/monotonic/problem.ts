@@ -323,8 +323,8 @@ export class MonotonicProblem extends CorpusProblem<Parts> implements Problem<re
   }
 }
 
-/** Updates of a training that nobody has planned. */
-const UNKNOWN_LENGTH = 16_000;
+/** Updates of a training whose length is not known: the threshold then falls as in Zhang and Feng's (2022) code. */
+const UNKNOWN_LENGTH = 100_000;
 
 interface DataState {
   /** Place in the training data. */
