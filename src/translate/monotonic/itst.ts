@@ -99,7 +99,7 @@ export function transportAttention(
  * target tokens, and stays so for a long time: the attention alone can learn where to look.
  */
 export function copyAttentionToInformation(arena: Arena): void {
-  for (const name of arena.names.filter((one) => one.includes('.monotonic_q_proj.') || one.includes('.monotonic_k_proj.'))) {
+  for (const name of arena.names.filter((one) => /\.monotonic_[qk]_proj\./.test(one))) {
     arena.value(name).set(arena.value(name.replace('.monotonic_', '.')) as never);
   }
 }
