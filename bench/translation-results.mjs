@@ -5,7 +5,8 @@
  *     node bench/translation-results.mjs docs/results/translation.csv --data corpora --groups wait,scheduled,all-waits --seeds 1-3
  *
  * Runs are made in the folder `translation-runs`, seed by seed, as many at a time as there are cores, and continue where
- * they were killed; `--match 'main=3,'` makes only those whose names the regular expression matches. The tables of the pages, printed or put between their marks:
+ * they were killed; `--match 'main=3,'` makes only those whose names the regular expression matches. The tables of the
+ * pages, printed or put between their marks, and the figures:
  *
  *     node bench/translation-results.mjs docs/results/translation.csv --table multi30k
  *     node bench/translation-results.mjs docs/results/translation.csv --table policies --write docs/results/policies.md
