@@ -26,7 +26,7 @@ const ADDED: Readonly<Record<string, readonly string[]>> = {
     'problem.model.encoderLayers=1',
     'problem.model.decoderLayers=1',
   ),
-  'tcts reproduce': few('problem.data.stocks=20', 'problem.features.window=3'),
+  'tcts reproduce': ['--seeds', '1', ...few('problem.data.stocks=20', 'problem.features.window=3')],
   'tcts sweep': few('problem.data.stocks=20', 'problem.features.window=3'),
   'tcts serve': ['--port', '0'],
 };
